@@ -16,16 +16,12 @@ Run alone with ``python -m benchmarks --only doors``.
 from __future__ import annotations
 
 import contextlib
-import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from benchmarks import samples
-from benchmarks.readers import read_ours, write_files
 from benchmarks.report import Effort, Row
 
 #: Least number of runs, of which the least times are taken.
@@ -38,11 +34,9 @@ def run(effort: Effort) -> list[Row]:
 
     from pairlearn import SGD, AUCClassifier
     from pairlearn.solvers import rows
-    from pairlearn.streams.readers.consumed import Consumed
 
     looks = [(rows, "_check_finite"), (rows, "_check_compressed")]
     looks += [(validation, "_assert_all_finite")]
-    digests: list[tuple[Any, str]] = [(Consumed, "take_at"), (Consumed, "place")]
     solver = SGD(0.1, radius=10.0, n_passes=1)
     dense = samples.dense(effort.pick(50_000, 200_000), 22, positives=samples.DENSE[22])
     text = samples.text("rcv1-like", effort.pick(5_000, 20_000))
@@ -56,22 +50,7 @@ def run(effort: Effort) -> list[Row]:
         model = AUCClassifier(solver=solver, random_state=0, **options)
         inside, whole = _share(looks, lambda model=model, X=X, y=y: model.fit(X, y), effort)  # type: ignore[misc]
         found.append(_row(f"looks before the kernels / one-pass fit, {name}", inside, whole, bar))
-    with tempfile.TemporaryDirectory() as folder:
-        files = Path(folder, "files")
-        write_files(files, effort.pick(20_000, 100_000))
-        for name in ("six.csv", "full.csv", "a.svm", "a.parquet"):
-            inside, whole = _share(digests, lambda name=name: read_ours(files / name), effort)  # type: ignore[misc]
-            found.append(_row(f"running digest / reading {name}", inside, whole, 0.05))
-        without = mock.patch.object(Consumed, "take_at", _look_alone)
-        more, whole = _extra(without, lambda: read_ours(files / "X.npy"), effort)
-        found.append(_row("running digest / reading X.npy", more, whole, 0.05))
     return found
-
-
-def _look_alone(self: Any, address: int, size: int, dtype: Any) -> bool:
-    """Take no digest, and leave the look at a chunk to NumPy."""
-    self.n_bytes += size
-    return False
 
 
 def _row(name: str, inside: float, whole: float, bar: float) -> Row:
@@ -93,29 +72,6 @@ def _share(
         best = (min(best[0], clock[0]), min(best[1], whole))
         spent, runs = spent + whole, runs + 1
     return best
-
-
-def _extra(
-    without: contextlib.AbstractContextManager[Any], work: Callable[[], object], effort: Effort
-) -> tuple[float, float]:
-    """Return the CPU seconds that work takes longer as it is than without a part, and its own.
-
-    Both are medians over runs of the two in turns: the difference is smaller than their noise.
-    """
-
-    def seconds() -> float:
-        begin = time.process_time()
-        work()
-        return time.process_time() - begin
-
-    work()
-    pairs: list[tuple[float, float]] = []
-    while len(pairs) < _RUNS or sum(map(sum, pairs)) < effort.seconds:
-        whole = seconds()
-        with without:
-            pairs.append((whole, seconds()))
-    extra = statistics.median(whole - less for whole, less in pairs)
-    return extra, statistics.median(whole for whole, _ in pairs)
 
 
 @contextlib.contextmanager

@@ -95,11 +95,10 @@ def open_ours(path: Path) -> Any:
 def train_ours(path: Path) -> None:
     """Learn from every row of a file with the solver's stream."""
     from pairlearn import Constant, Hinge, LinearScore, PairwiseSGD, Problem
-    from pairlearn.streams import read_ahead
 
     reader = open_ours(path)
     stream = PairwiseSGD(schedule=Constant(0.01)).start(Problem(LinearScore(), Hinge()), D, rng=0)
-    for chunk in read_ahead(reader):
+    for chunk in reader:
         stream.learn_many(chunk.X, chunk.y)
 
 

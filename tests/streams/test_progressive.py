@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -124,32 +121,3 @@ def test_bad_updates(scores, labels, message):
         ProgressiveAUC(3).update(scores, labels)
     with pytest.raises(ValueError, match="at least 1"):
         ProgressiveAUC(0)
-
-
-def test_threads_take_turns():
-    auc = ProgressiveAUC(window=50)
-    failures = []
-
-    def update(seed):
-        draws = np.random.default_rng(seed)
-        try:
-            for _ in range(300):
-                auc.update(draws.normal(size=2), draws.random(2) < 0.5)
-                assert auc.value is None or 0.0 <= auc.value <= 1.0
-        except BaseException as error:
-            failures.append(error)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=update, args=(k,)) for k in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert not failures, failures[0]
-    assert auc.n_seen == 4 * 300 * 2
-    state = auc.state()
-    assert auc.value == ProgressiveAUC.from_state(state).value

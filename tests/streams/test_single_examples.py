@@ -104,22 +104,6 @@ def test_looks_in_between_change_nothing(steps):
         assert same(plain, watched)
 
 
-def test_the_model_that_was_given_shows_every_example():
-    X, y = sample(300, 3)
-    model = AUCClassifier()
-    stream = OnlineLearner(model, classes=[0, 1])
-    for k, (x, label) in enumerate(zip(X, y.tolist(), strict=True), start=1):
-        stream.learn_one(x, label)
-        assert model.n_examples_ == model.n_steps_ == model.trace_.n_steps == k
-        if k in (50, 51, 130, 299):
-            alone = AUCClassifier().partial_fit(X[:k], y[:k], classes=[0, 1])
-            assert np.array_equal(model.coef_, alone.coef_)
-    model.partial_fit(X[:7], y[:7])
-    stream.learn_one(X[7], 1)
-    assert model.n_examples_ == 308
-    assert stream.n_seen == 301  # it was not told of the seven
-
-
 @pytest.mark.parametrize(
     ("x", "y", "words"),
     [

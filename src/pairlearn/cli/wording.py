@@ -51,11 +51,8 @@ def options_of(command: click.Command) -> set[str]:
 
 def _setting(name: str) -> str | None:
     """Return the path of a field by its bare name; None if there is none or several."""
-    from pairlearn.cli.training.cluster_training import OF_PARTITIONS
     from pairlearn.cli.training.stream_training import StreamSettings
 
-    if name in OF_PARTITIONS:
-        return name
     if name in READING_SETTINGS:
         return f"reading.{name}"
     kinds = {

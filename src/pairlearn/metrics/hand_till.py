@@ -54,7 +54,8 @@ def mean_pair_auc(codes: Places, scores: Vector, weight: Vector, n_classes: int)
         areas.append(won[present] / (masses[first] * masses[first + 1 :][present]))
     if not areas:
         raise ValueError("y must hold at least two classes; there is no pair to compare.")
-    return float(np.mean(np.concatenate(areas)))
+    # Rounding of weights must not make an area of more than 1.
+    return min(float(np.mean(np.concatenate(areas))), 1.0)
 
 
 @dataclass(frozen=True)

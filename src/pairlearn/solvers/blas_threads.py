@@ -38,7 +38,7 @@ def with_one_thread(
 
     @functools.wraps(method)
     def limited(self: Model, /, *args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
-        shape = getattr(args[0] if args else keywords.get("X"), "shape", ())
+        shape: tuple[int, ...] = getattr(args[0] if args else keywords.get("X"), "shape", ())
         n, d = shape if len(shape) == 2 else (0, 0)
         if getattr(self, "features", "linear") != "linear":
             d = max(d, _MAPPED_FEATURES)

@@ -174,7 +174,8 @@ class CsrRows:
         with np.errstate(over="ignore"):
             squares = self.data.astype(np.float64) ** 2
         row = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
-        return np.bincount(row, squares, minlength=self.shape[0])
+        norms: Vector = np.bincount(row, squares, minlength=self.shape[0]).astype(np.float64)
+        return norms
 
     def spread(self, weight: Vector = NO_WEIGHTS) -> tuple[Vector, float]:
         """Return the mean row and the mean squared distance of a row from it, as dense rows do."""

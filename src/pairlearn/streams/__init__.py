@@ -22,7 +22,6 @@ __getattr__, __dir__, __all__ = door(
         "named": "NamedLearner",
         "online": "OnlineLearner",
         "progressive": "ProgressiveAUC ProgressiveConcordance",
-        "readers.ahead": "read_ahead",
         "readers.arrow": "ArrowReader",
         "readers.base": "Chunk Position ReadError Reader Refusal Refusals",
         "readers.csv": "CsvReader",

@@ -37,7 +37,6 @@ from numpy.typing import ArrayLike
 
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.restored import restored_array, restored_count, restored_number
-from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count, check_positive, check_scored
 
 #: Half of the shift, in standard deviations of a block, that the sum detects fastest.
@@ -142,7 +141,6 @@ class DriftAlarm:
         self._since = np.full(2, self.n_seen - len(self._scores), dtype=np.int64)
         self._later = np.zeros((2, 2))
 
-    @one_at_a_time
     def update(self, scores: ArrayLike, is_positive: ArrayLike) -> int:
         """Add examples scored before they were learned; return the number of new alarms."""
         new, labels = check_scored(scores, is_positive)
@@ -211,7 +209,6 @@ class DriftAlarm:
         )
         self._start()
 
-    @one_at_a_time
     def state(self) -> dict[str, Any]:
         """Return the complete state for a checkpoint."""
         table = [[a.n_seen, a.since, a.before, a.after] for a in self.alarms]

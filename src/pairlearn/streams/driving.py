@@ -10,10 +10,6 @@
 ``restore_stream(state)``                 loads a state into an estimator with equal settings
 ``restart_stream()``                      optional, for `OnlineLearner(forget=...)`: starts anew
                                           from the present coefficients
-``put_one(x, y)``, ``put_scores()``,      optional, for single examples: learns one that needs no
-``n_put``                                 conversion and tells whether it did; the scores from
-                                          before learning, and masks of positives, of those
-                                          learned since the last call; how many they are
 ``progressive_metric``                    optional, of a model of survival times: the
                                           `ConcordanceIndex` of the scores that `predict` gives
                                           before a chunk is learned
@@ -30,7 +26,6 @@ holds neither NaN nor infinity. If a chunk fails, the estimator must stay unchan
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
@@ -65,19 +60,12 @@ class Driver:
                 "pairlearn.streams.driving)."
             )
         self.model = model
-        #: Learns a single example and tells whether it did; None if the estimator has no such way.
-        self.put_one: Callable[[Any, Any], bool] | None = getattr(model, "put_one", None)
         #: Whether the estimator ranks within queries.
         self.takes_queries = (
             not self.ranks_classes
             and self.of_times is None
             and "qid" in signature(model.partial_fit).parameters
         )
-
-    @property
-    def n_put(self) -> int:
-        """The number of single examples whose scores wait."""
-        return 0 if self.put_one is None else int(self.model.n_put)
 
     def labels(self, y: Any) -> NDArray[Any]:
         """Return labels as an array, with one entry for each example."""

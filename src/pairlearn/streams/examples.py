@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from itertools import chain
 from math import isfinite
 from typing import Any
 
@@ -21,11 +20,6 @@ LABELS: dict[Any, float] = {True: 1.0, False: -1.0, -1: -1.0}
 
 class RefusedExampleWarning(UserWarning):
     """Examples were skipped because their values are unusable."""
-
-
-def values_of(examples: list[dict[Any, float]]) -> Vector | None:
-    """Return all values in one array, or None if one is unusable."""
-    return as_numbers(list(chain.from_iterable(map(dict.values, examples))))
 
 
 def as_numbers(values: list[float]) -> Vector | None:

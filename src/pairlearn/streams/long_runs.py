@@ -6,11 +6,13 @@ A checkpoint belongs to the settings of its learner; with others it is refused.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
-from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.streams.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -18,18 +20,37 @@ from pairlearn.streams.checkpoint import (
     reason_of,
     write_checkpoint,
 )
-from pairlearn.streams.readers.ahead import read_ahead
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until the block ends: a chunk and its place belong together."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    received: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: received.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if received:
+        handler(*received[-1])
 
 
 class Resumable(Protocol):
     """A learner that can go on from a checkpoint."""
 
-    model: Any
     forget: int | str | None
     drop: float
     #: Where its reader continues.
     position: Position | None
+
+    @property
+    def model(self) -> Any:
+        """The estimator."""
 
     @property
     def window(self) -> int:
@@ -87,7 +108,7 @@ def learn_all(
         """Write examples not saved yet; a second Ctrl-C waits until the file is complete."""
         nonlocal written
         if checkpoint is not None and learner.n_seen > written:
-            with deferred_interrupt():
+            with _uninterrupted():
                 settings, state = settings_of(learner), learner.state()
                 found = Checkpoint(settings, state, learner.position, finished)
                 write_checkpoint(checkpoint, found)
@@ -95,10 +116,10 @@ def learn_all(
 
     try:
         while finished < n_passes:
-            for chunk in read_ahead(reader):
+            for chunk in reader:
                 if chunk.y is None:
                     raise ReadError("the data have no labels; name their column with label=.")
-                with deferred_interrupt():
+                with _uninterrupted():
                     learn(chunk, finished > 0)
                     learner.position = chunk.position
                 if progress is not None:
@@ -107,7 +128,7 @@ def learn_all(
                     save()
             if finished + 1 == n_passes:
                 break
-            with deferred_interrupt():
+            with _uninterrupted():
                 finished += 1
                 learner.position = start
             reader.restore(start)

@@ -20,7 +20,7 @@ from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
 from pairlearn.solvers.streams.order import OrderWatch
 from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
 from pairlearn.streams.examples import LARGEST
-from pairlearn.streams.named_parts import check_size, widened
+from pairlearn.streams.named_parts import widened
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
 
@@ -158,6 +158,8 @@ class NamedDescent:
     def widen(self, width: int) -> None:
         """Make room for new features, with coefficient 0."""
         more = width - len(self._origin)
+        if not more:
+            return
         self._origin = np.pad(self._origin, (0, more))
         if self._stream is None:
             return
@@ -182,12 +184,10 @@ class NamedDescent:
         }
 
     def restore(self, state: Mapping[str, Any], width: int) -> None:
-        """Go back to a state that `check_state` has seen."""
+        """Go back to a state."""
         self.scale = float(state["scale"])
         self._origin = state["origin"].copy()
         if state["stream"] is not None:
             self._start(width)
             assert self._stream is not None
             self._stream.restore(state["stream"])
-            check_size(self._stream.w)
-            check_size(self._stream.average)

@@ -22,18 +22,13 @@ from pairlearn.typing import Vector
 class NamedMoments:
     """The class moments of rows that may become wider.
 
-    `memory` is the half-life, None for the one that recent examples speak for. `free` is as in
-    `MomentStream`.
+    `memory` is the half-life, None for the one that recent examples speak for. `free` is as in the
+    stream of moments.
     """
-
-    #: Steps of descent have one.
-    scale = 0.0
 
     def __init__(self, loss: PairLoss, *, memory: float | None, scaled: bool, free: bool) -> None:
         self.loss, self._memory, self._scaled, self._free = loss, memory, scaled, free
         self._blocks = self._made(1)
-        # Those of rows, of which nobody keeps any.
-        self._weights = np.ones(0)
 
     def _made(self, width: int) -> MomentStream:
         return MomentStream(
@@ -73,34 +68,31 @@ class NamedMoments:
     def learn(self, rows: Rows, y: Vector) -> tuple[int, str]:
         """Learn rows; none of them is refused."""
         X = rows.matrix.toarray() if isinstance(rows, CsrRows) else rows.X
-        if len(self._weights) < len(y):
-            self._weights = np.ones(len(y))
-        self._blocks.learn(X, y, self._weights[: len(y)])
+        self._blocks.learn(X, y, np.ones(len(y)))
         return 0, ""
 
     def widen(self, width: int) -> None:
         """Make room for new features."""
-        self._blocks.widen(Identity.of(width), half_lives_for(width, self._memory))
+        if width > self._blocks.features.n_outputs:
+            self._blocks.widen(Identity.of(width), half_lives_for(width, self._memory))
 
-    def to_go_on_from(self, width: int) -> tuple[Vector, Vector, float, int] | None:
-        """Return the model, padded to `width`, as `NamedDescent.go_on` wants it.
+    def to_go_on_from(self) -> tuple[Vector, Vector, float, int] | None:
+        """Return coefficients, a point between the classes, spread and number of examples.
 
         None before both classes were seen.
         """
         found = self._blocks.model()
         if found is None:
             return None
-        moments, more = self._blocks.whole(), width - self._blocks.features.n_outputs
-        origin = moments.means.mean(axis=0)
+        moments = self._blocks.whole()
         share = moments.counts / moments.counts.sum()
         variances = sum(
-            own * np.trace(scatter) / count
-            for own, scatter, count in zip(share, moments.scatters, moments.counts, strict=True)
+            part * np.trace(scatter) / count
+            for part, scatter, count in zip(share, moments.scatters, moments.counts, strict=True)
         )
         gap = moments.means[0] - moments.means[1]
         spread = 2.0 * float(variances + share[0] * share[1] * (gap @ gap))
-        coef, origin = np.pad(found[0].coef, (0, more)), np.pad(origin, (0, more))
-        return coef, origin, spread, self._blocks.n
+        return found[0].coef, moments.means.mean(axis=0), spread, self._blocks.n
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next batch depends on."""

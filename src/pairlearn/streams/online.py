@@ -8,7 +8,7 @@ data can be forgotten. A checkpoint holds the whole state, so a killed run conti
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics.metric import Metric
-from pairlearn.restored import restored_count, restored_number
-from pairlearn.solvers.interrupts import deferred_interrupt
-from pairlearn.solvers.turns import one_at_a_time
+from pairlearn.restored import restored_count
 from pairlearn.streams.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -29,7 +27,7 @@ from pairlearn.streams.checkpoint import (
 from pairlearn.streams.drift import DriftAlarm, restored_alarm
 from pairlearn.streams.driving import Driver
 from pairlearn.streams.long_runs import learn_all, settings_of
-from pairlearn.streams.progressive import SLIDE_COST, ProgressiveAUC, ProgressiveConcordance
+from pairlearn.streams.progressive import ProgressiveAUC, ProgressiveConcordance
 from pairlearn.streams.readers.base import Chunk, Position, Reader
 from pairlearn.streams.state import pack, unpack
 from pairlearn.typing import Vector
@@ -37,6 +35,8 @@ from pairlearn.validation import check_count, check_fraction
 
 #: Rows between two checkpoints by default.
 EVERY = 250_000
+#: Single examples that are learned together.
+_TOGETHER = 128
 #: Examples in the first piece of a stream; the pieces then double.
 _FIRST_PIECE = 128
 #: Examples after which chunks are no longer cut into pieces.
@@ -70,7 +70,8 @@ class OnlineLearner:
     Attributes
     ----------
     model : estimator
-        The estimator; use it like any other.
+        The estimator, after all examples; use it like any other. The one that was given may lack
+        the latest single examples.
     n_seen : int
         Examples learned.
     n_restarts : int
@@ -111,7 +112,7 @@ class OnlineLearner:
             from pairlearn.estimators.auc.classifier import AUCClassifier
 
             model = AUCClassifier()
-        self.model = model
+        self._model = model
         self.forget = _check_forget(forget)
         self.drop = check_fraction("drop", drop)
         self._classes = None if classes is None else np.unique(np.asarray(classes))
@@ -142,13 +143,11 @@ class OnlineLearner:
         self._progressive: ProgressiveAUC | ProgressiveConcordance = (
             ProgressiveAUC(window) if of_times is None else ProgressiveConcordance(window, of_times)
         )
-        # Restarts and alarms look at every example; otherwise single ones are noted later.
-        watched = self.forget is not None or alarm is not None
-        self._put_one = None if watched else self._driver.put_one
-        #: Single examples that may come before their scores are noted: so many that the window is
-        #: sorted anew, which costs less for each of them than to slide it.
-        self._n_free = self._most_free = max(_FIRST_PIECE, -(-self.window // SLIDE_COST))
-        self._n_noted = 0
+        #: Single examples that are not learned yet, and whether more may be added.
+        self._rows: list[Vector] = []
+        self._labels: list[Any] = []
+        self._collects = False
+        self._n_learned = 0
         self.n_restarts = 0
         self._since_start = 0
         self._best: float | None = None
@@ -157,42 +156,36 @@ class OnlineLearner:
         self.position: Position | None = None
 
     @property
-    def n_seen(self) -> int:
-        """Examples learned."""
-        return self._n_noted + self._driver.n_put
-
-    @one_at_a_time
-    def _note_put_in_turn(self) -> None:
-        self._note_put()
-
-    def _note_put(self) -> None:
-        """Add the scores of examples that came one by one to the window."""
-        if not self._driver.n_put:
-            return
-        with deferred_interrupt():
-            scores, positive = self.model.put_scores()
-            self._progressive.update(scores, positive)
-            self._n_noted += len(scores)
-            self._since_start += len(scores)
-            self._n_free = self._most_free
+    def model(self) -> Any:
+        """The estimator, after all examples."""
+        self._learn_collected()
+        return self._model
 
     @property
-    @one_at_a_time
+    def n_seen(self) -> int:
+        """Examples learned."""
+        return self._n_learned + len(self._rows)
+
+    def _learn_collected(self) -> None:
+        """Learn the single examples that were collected."""
+        if self._rows:
+            rows, labels, self._rows, self._labels = self._rows, self._labels, [], []
+            self._learn(np.array(rows), np.array(labels), None, finite=True)
+
+    @property
     def auc(self) -> float | None:
         """The AUC of the last examples, by their scores before they were learned."""
-        self._note_put()
+        self._learn_collected()
         return None if self._driver.of_times is not None else self._progressive.value
 
     @property
-    @one_at_a_time
     def concordance(self) -> float | None:
         """The concordance index of the last examples, by their scores before they were learned."""
         return None if self._driver.of_times is None else self._progressive.value
 
-    @one_at_a_time
     def measure(self, metric: Metric) -> float | None:
         """Return another metric of the last examples, see `ProgressiveAUC.measure`."""
-        self._note_put()
+        self._learn_collected()
         return self._progressive.measure(metric)
 
     @property
@@ -203,14 +196,19 @@ class OnlineLearner:
     # --------------------------------------------------------------------------- learning
 
     def learn_one(self, x: ArrayLike, y: Any) -> OnlineLearner:
-        """Learn from one example."""
-        put = self._put_one
-        if put is None or not put(x, y):
-            return self.learn_many(_row_of(x), np.array([y]))
-        self._n_free -= 1
-        if self._n_free <= 0:
-            self._note_put_in_turn()
-        return self
+        """Learn from one example; up to 128 of them are collected until the model is needed."""
+        if self._collects:
+            row = _as_floats(x)
+            # The comparison is false with NaN and infinity, too.
+            plain = row is not None and row.shape == self._shape and row.dot(row) < np.inf
+            if plain and isinstance(y, Hashable) and y in self._known:
+                assert row is not None
+                self._rows.append(row)
+                self._labels.append(y)
+                if len(self._rows) >= _TOGETHER:
+                    self._learn_collected()
+                return self
+        return self.learn_many(_row_of(x), np.array([y]))
 
     def learn_many(self, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None) -> OnlineLearner:
         """Learn from a chunk of examples, in the order of its rows.
@@ -246,7 +244,6 @@ class OnlineLearner:
         self._learn(X, labels, queries)
         return self
 
-    @one_at_a_time
     def unlearn_many(
         self, X: Any, y: ArrayLike, *, checkpoint: str | os.PathLike[str] | None = None
     ) -> OnlineLearner:
@@ -276,11 +273,10 @@ class OnlineLearner:
                 f"{type(self.model).__name__} cannot take examples back; use "
                 "AUCClassifier(solver=Moments(ranges=...))."
             )
-        self._note_put()
         if checkpoint is None:
             self.model.partial_unfit(X, y)
             return self
-        with hold_checkpoint(checkpoint), deferred_interrupt():
+        with hold_checkpoint(checkpoint):
             found = read_checkpoint(checkpoint)
             if found is None or found.state.get("n_seen") != self.n_seen:
                 raise CheckpointError(
@@ -290,12 +286,11 @@ class OnlineLearner:
             self.model.partial_unfit(X, y)
             # Writing keeps the file before: the second time, that is without the examples, too.
             for _ in range(2):
-                state = self._state()
+                state = self.state()
                 now = Checkpoint(settings_of(self), state, found.position, found.finished_passes)
                 write_checkpoint(checkpoint, now)
         return self
 
-    @one_at_a_time
     def _learn(
         self,
         X: Any,
@@ -306,7 +301,7 @@ class OnlineLearner:
         again: bool = False,
     ) -> None:
         """Learn a chunk in the pieces that `_until_check` allows."""
-        self._note_put()
+        self._learn_collected()
         self._find_classes(labels)
         begin = 0
         while begin < len(labels):
@@ -321,6 +316,20 @@ class OnlineLearner:
                 again,
             )
             begin = stop
+        self._collects = self._may_collect()
+
+    def _may_collect(self) -> bool:
+        """Whether single examples may wait: nobody looks at each, and blocks change nothing."""
+        watched = self.forget is not None or self.alarm is not None
+        moments = getattr(self._model, "half_life_", None) is not None and (
+            getattr(self._model, "step_size_", None) is None
+        )
+        named = hasattr(self._model, "feature_names_in_")
+        if watched or named or not moments or not self._driver.ranks_classes:
+            return False
+        assert self._classes is not None
+        self._shape, self._known = (self._model.n_features_in_,), set(self._classes.tolist())
+        return True
 
     def _learn_part(
         self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None, finite: bool, again: bool
@@ -329,31 +338,27 @@ class OnlineLearner:
 
         Scores of examples that come `again` say nothing: the model has learned them.
         """
-        # an interrupt must not separate these steps
-        with deferred_interrupt():
-            if self._restart_due:
-                self.model.restart_stream()
-                self._restart_due = False
-            scores = self._driver.learn(X, y, qid, classes=self._classes, finite=finite)
-            if again:
-                pass
-            elif self._driver.of_times is not None:
-                assert scores is not None
-                self._progressive.update(scores, y)
-            elif scores is not None:
-                assert self._classes is not None
-                positive = y == self._classes[1]
-                self._progressive.update(scores, positive)
-                if self.alarm is not None:
-                    self.alarm.update(scores, positive)
-            self._n_noted += len(y)
-            self._since_start += len(y)
-            self._check_forgetting()
+        if self._restart_due:
+            self._model.restart_stream()
+            self._restart_due = False
+        scores = self._driver.learn(X, y, qid, classes=self._classes, finite=finite)
+        if self._driver.of_times is not None and not again:
+            assert scores is not None
+            self._progressive.update(scores, y)
+        elif scores is not None and not again:
+            assert self._classes is not None
+            positive = y == self._classes[1]
+            self._progressive.update(scores, positive)
+            if self.alarm is not None:
+                self.alarm.update(scores, positive)
+        self._n_learned += len(y)
+        self._since_start += len(y)
+        self._check_forgetting()
 
     def _find_classes(self, y: NDArray[Any]) -> None:
         if not self._driver.ranks_classes or self._classes is not None:
             return
-        known = getattr(self.model, "classes_", None)
+        known = getattr(self._model, "classes_", None)
         found = np.unique(y) if known is None else known
         if len(found) != 2:
             raise ValueError(
@@ -467,16 +472,12 @@ class OnlineLearner:
         labels = self._driver.labels(chunk.y)
         self._learn(chunk.X, labels, chunk.qid, finite=True, again=again)
 
-    @one_at_a_time
     def state(self) -> dict[str, Any]:
         """Return the complete state."""
-        return self._state()
-
-    def _state(self) -> dict[str, Any]:
-        self._note_put()
+        self._learn_collected()
         return {
             "classes": self._classes,
-            "model": self.model.stream_state(),
+            "model": self._model.stream_state(),
             "progressive": self._progressive.state(),
             "n_seen": self.n_seen,
             "n_restarts": self.n_restarts,
@@ -486,45 +487,30 @@ class OnlineLearner:
             "alarm": None if self.alarm is None else self.alarm.state(),
         }
 
-    @one_at_a_time
     def restore(self, state: Mapping[str, Any]) -> None:
         """Load a state of this learner or of another with equal settings."""
         state = unpack(*pack(dict(state)))
-        classes, best, due = state["classes"], state["best"], state["restart_due"]
-        if classes is not None and (
-            not isinstance(classes, np.ndarray) or classes.shape != (2,) or classes[0] == classes[1]
-        ):
-            raise ValueError(f"the saved classes are {classes!r:.60}, they must be two labels.")
+        classes, best = state["classes"], state["best"]
         _check_same_classes(classes, self._classes)
-        if best is not None:
-            best = restored_number(state, "best", low=0.0, high=1.0)
-        if not isinstance(due, bool):
-            raise ValueError(f"the saved restart_due is {due!r:.60}, it must be true or false.")
         n_seen = restored_count(state, "n_seen")
         n_restarts = restored_count(state, "n_restarts", maximum=n_seen)
-        if self.forget is None and (due or n_restarts):
+        if self.forget is None and (state["restart_due"] or n_restarts):
             raise ValueError("the saved stream was restarted; pass the same forget=.")
-        since_start = restored_count(state, "since_start", maximum=n_seen)
         progressive = self._progressive.restored(state["progressive"])
-        measured = self._driver.ranks_classes or self._driver.of_times is not None
-        # Only examples of the first pass are in the window.
-        if progressive.n_seen > n_seen * measured:
-            raise ValueError(
-                f"the saved window has seen {progressive.n_seen} examples, the learner {n_seen}."
-            )
         alarm = restored_alarm(state.get("alarm"), self.alarm)
-        self.model.restore_stream(state["model"])
-        _check_same_classes(classes, getattr(self.model, "classes_", None))
-        self._classes, self._progressive = classes, progressive
-        self._n_noted, self.n_restarts, self._since_start = n_seen, n_restarts, since_start
-        self._best, self._restart_due = best, due
-        self.alarm = alarm
+        self._model.restore_stream(state["model"])
+        _check_same_classes(classes, getattr(self._model, "classes_", None))
+        self._rows, self._labels, self._collects = [], [], False
+        self._classes, self._progressive, self.alarm = classes, progressive, alarm
+        self._n_learned, self.n_restarts = n_seen, n_restarts
+        self._since_start = restored_count(state, "since_start", maximum=n_seen)
+        self._best, self._restart_due = best, bool(state["restart_due"])
 
     def provenance(self) -> dict[str, Any]:
         """Return the provenance for the model file: where the model comes from."""
         known: dict[str, Any] = {"rows_seen": self.n_seen}
         if self.position is not None:
-            known["data_fingerprint"] = self.position.fingerprint
+            known["data_fingerprint"] = self.position.stamp.rpartition(":")[2]
             known["rows_refused"] = self.position.refusals.count
         if self.auc is not None:
             known["progressive_auc"] = self.auc
@@ -537,6 +523,15 @@ class OnlineLearner:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file with its provenance; see `Storable.save`."""
         self.model.save(path, provenance=self.provenance())
+
+
+def _as_floats(x: Any) -> Vector | None:
+    """Return a copy of a row as doubles; None if it holds something else than numbers."""
+    try:
+        row = np.array(x)
+    except (TypeError, ValueError):
+        return None
+    return row.astype(np.float64) if row.dtype.kind in "fiub" and row.ndim == 1 else None
 
 
 def _row_of(x: ArrayLike) -> NDArray[Any]:

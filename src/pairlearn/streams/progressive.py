@@ -19,7 +19,6 @@ from pairlearn.metrics.concordance import (
 )
 from pairlearn.metrics.metric import Metric
 from pairlearn.restored import restored_array, restored_count
-from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_scored
 
@@ -73,7 +72,6 @@ class ProgressiveAUC:
         self._state[5] = n_blocks
         self._stale = False  # whether the blocks lag behind the ring
 
-    @one_at_a_time
     def update(self, scores: ArrayLike, is_positive: ArrayLike) -> None:
         """Add examples with their scores from before they were learned, in that order."""
         from pairlearn.kernels import progressive_auc
@@ -133,7 +131,6 @@ class ProgressiveAUC:
         return int(self._state[1] - self._state[2])
 
     @property
-    @one_at_a_time
     def value(self) -> float | None:
         """The AUC of the window; None if a class is absent."""
         self._refresh()
@@ -166,13 +163,11 @@ class ProgressiveAUC:
             return None
         return metric(positive, scores)
 
-    @one_at_a_time
     def scores(self) -> tuple[Vector, Mask]:
         """Return the scores of the window, and a mask of the positive examples."""
         size = int(self._state[1])
         return self._ring_scores[:size].copy(), self._ring_labels[:size].astype(np.bool_)
 
-    @one_at_a_time
     def state(self) -> dict[str, Any]:
         """Return the window as arrays and numbers, oldest example first, for a checkpoint."""
         size, head = int(self._state[1]), int(self._state[0])
@@ -234,7 +229,6 @@ class ProgressiveConcordance:
         self._scores = np.zeros(self.window)
         self._labels = np.zeros(self.window, dtype=SURVIVAL)
 
-    @one_at_a_time
     def update(self, scores: ArrayLike, y: Any) -> None:
         """Add scores from before learning, with events and times, in that order."""
         labels = survival_times(y)
@@ -269,7 +263,6 @@ class ProgressiveConcordance:
             return None
         return metric(labels, scores)
 
-    @one_at_a_time
     def scores(self) -> tuple[Vector, NDArray[Any]]:
         """Return the scores of the window, oldest first, with the events and times."""
         order = np.arange(max(self.n_seen - self.window, 0), self.n_seen) % self.window

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError, Refusals
-from pairlearn.streams.readers.row_buffer import RefusedFieldError, parse_number
+from pairlearn.streams.readers.encode import column_numbers
 from pairlearn.streams.readers.schema import Schema, listed
 from pairlearn.tables.column import ColumnEncoder
 from pairlearn.tables.columns import make_column
@@ -404,22 +404,23 @@ def _read_alike(
         # plain numbers need a look only for blanks and digits of other scripts
         if name in plain and "".join(texts).isascii():
             continue
-        if not all(_is_read(text, schema) for text in set(texts)):
+        if not _all_read(texts, schema):
             return False
     labels = list(set(sample[rule.column]))
     wrong = rule.apply(labels)[1]
     taken = {text for k, text in enumerate(labels) if k not in wrong}
     if schema.text_labels:
         return taken <= set(schema.classes or ())
-    return all(_is_read(text, schema) for text in taken)
+    return _all_read(taken, schema)
 
 
-def _is_read(text: str, schema: Schema) -> bool:
-    try:
-        parse_number(text, schema.missing_tokens)
-    except RefusedFieldError:
-        return False
-    return True
+def _all_read(texts: Iterable[str], schema: Schema) -> bool:
+    import polars
+
+    wrong: dict[int, str] = {}
+    column = polars.Series(list(set(texts)), dtype=polars.String)
+    column_numbers(column, schema.missing_tokens, wrong, "")
+    return not wrong
 
 
 def _given(name: str, options: TableOptions) -> str | None:

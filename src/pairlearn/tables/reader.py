@@ -21,6 +21,7 @@ from pairlearn.streams.readers.base import (
     Refusals,
     digest,
 )
+from pairlearn.streams.readers.files import stamp_of
 from pairlearn.streams.readers.schema import listed, short_name
 from pairlearn.tables.column import ColumnEncoder
 from pairlearn.tables.encoding import TableEncoding
@@ -185,12 +186,13 @@ class TableReader(Reader):
         self.carry, self._impute = None if carry is None else tuple(carry), impute
         self._kind, self._labelled = format, labelled and encoder.label is not None
         self._options: dict[str, Any] = {"header": header, "delimiter": delimiter}
-        self._chunk_rows = chunk_rows
+        self.chunk_rows = chunk_rows
         self.feature_names = encoder.feature_names
         self.n_features = encoder.n_features
-        self._fingerprint = digest(repr(encoder.state()), self._kind, header, delimiter, chunk_rows,
-                                   labelled)  # fmt: skip
-        self.position = Position(self.format, fingerprint=self._fingerprint)
+        options = (self._kind, header, delimiter, labelled)
+        self._fingerprint = digest(repr(encoder.state()), *options)
+        stamp = stamp_of(self.sources[0])
+        self.position = Position(self.format, fingerprint=self._fingerprint, stamp=stamp)
         self._table = self._open(0)
 
     @property
@@ -217,6 +219,16 @@ class TableReader(Reader):
         for name in self.carry:
             if name not in present:
                 raise no_column(name, table.names, table.name, "kept")
+        known = {column.name for column in self.encoder.columns}
+        # A model of a file with a repeated name knows its columns by their numbers.
+        used = {name for name in known if f"{name} (2)" not in known}.union(self.carry)
+        if self._labelled and self.encoder.label is not None:
+            used |= {self.encoder.label.column, self.encoder.qid or ""}
+        if repeated := sorted(used.intersection(table.repeated)):
+            raise ReadError(
+                f"{table.name} has more than one column named {listed(repeated)}; rename all but "
+                "the one to use."
+            )
         return table
 
     def _without(self, lacking: Sequence[ColumnEncoder], table: Any) -> None:
@@ -246,26 +258,23 @@ class TableReader(Reader):
 
     def restore(self, position: Position) -> None:
         """Continue after a position that a reader of the same data saved."""
-        self._check_position(position, self._fingerprint)
         if not 0 <= position.file < len(self.sources):
             raise ReadError("the saved position names a file that is not among the sources.")
+        stamp = stamp_of(self.sources[position.file])
+        self._check_position(position, self._fingerprint, stamp)
         self._table = self._open(position.file)
-        # at the start of a file no bytes have been consumed
-        if position.offset and self._table.skip_to(position.offset) != position.consumed:
-            raise ReadError(
-                f"{self._table.name} has changed before the place where the checkpoint was made; "
-                "restore the data, or start again without the checkpoint."
-            )
+        self._table.skip_to(position.offset)
         self.position = position
 
     def __iter__(self) -> Iterator[Chunk]:
         for index in range(self.position.file, len(self.sources)):
             if index != self.position.file:
                 self._table = self._open(index)
-                self.position = replace(self.position, file=index, offset=0, line=1, consumed="")
+                stamp = stamp_of(self.sources[index])
+                self.position = replace(self.position, file=index, offset=0, line=1, stamp=stamp)
             place = self.position.offset
             refuse = Refuse(self.strict, self.position.refusals)
-            for block in self._table.blocks(refuse, skip=place, size=self._chunk_rows):
+            for block in self._table.blocks(refuse, skip=place, size=self.chunk_rows):
                 chunk = self._chunk(block, refuse)
                 if len(chunk):
                     yield chunk
@@ -299,7 +308,7 @@ class TableReader(Reader):
         first_row = self.position.row
         self.position = replace(
             self.position, offset=block.offset, line=block.line, row=first_row + len(lines),
-            refusals=refuse.refusals, consumed=block.consumed, odd=so_far.counted,
+            refusals=refuse.refusals, odd=so_far.counted,
         )  # fmt: skip
         return TableChunk(
             self.encoder.encode(part), y, qid, first_row, lines, self.position, carried

@@ -8,7 +8,6 @@ compiled parser would be loaded.
 from __future__ import annotations
 
 import csv
-import hashlib
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from pairlearn.streams.readers.arrow import (
     record_batches,
 )
 from pairlearn.streams.readers.base import ReadError
-from pairlearn.streams.readers.byte_source import ByteSource
+from pairlearn.streams.readers.files import TextSource
 from pairlearn.streams.readers.schema import Schema, listed, short_name, shown_kind
 from pairlearn.tables.layout import (
     filled_width,
@@ -77,8 +76,6 @@ class Block:
         The line (or row) number of each row.
     offset, line : int
         The start of the next row.
-    consumed : str
-        Digest of all bytes before `offset`; empty if the source has none.
     """
 
     source: str
@@ -86,7 +83,6 @@ class Block:
     lines: NDArray[np.int64]
     offset: int
     line: int
-    consumed: str = ""
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -101,7 +97,7 @@ class Block:
 class _Lines:
     """Iterate over the lines of a source as bytes; lines can be put back."""
 
-    def __init__(self, source: ByteSource) -> None:
+    def __init__(self, source: TextSource) -> None:
         self._source = source
         self._ready: deque[bytes] = deque()
         self._rest = b""
@@ -109,14 +105,13 @@ class _Lines:
         self.offset = 0
         self.line = 1
         self.taken: list[bytes] = []
-        self._buffer = bytearray(_BYTES)
 
     def _fill(self) -> None:
         """Read until at least one complete line is ready, or to the end."""
         while not self._ready and not self._ended:
-            size = self._source.readinto(memoryview(self._buffer))
-            self._ended = size == 0
-            data = self._rest + self._buffer[:size]
+            part = self._source.read(_BYTES)
+            self._ended = not part
+            data = self._rest + part
             lines = data.splitlines(keepends=True)
             self._rest = b""
             # a carriage return at the very end may be the first half of a line end
@@ -201,13 +196,12 @@ class TextTable:
     def __init__(self, target: Any, *, header: bool = True, delimiter: str | None = None) -> None:
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise ReadError(f"the delimiter must be one character, got {delimiter!r}.")
-        source = ByteSource(target)
+        source = TextSource(target)
         self.name = source.name
         if source.is_empty:
             source.close()
             raise ReadError(f"{self.name} is empty; check that it was written completely.")
         self._lines = _Lines(source)
-        self._digest = hashlib.blake2b(digest_size=8)
         self._header = header
         beginning = self._first_lines()
         texts = [_decoded(raw) for raw in beginning]
@@ -286,7 +280,6 @@ class TextTable:
             lines.put_back(lines.taken)
             names = [str(j) for j in range(len(record))]
         else:
-            self._take_in()
             self._record = record
             # join a name that spans two lines
             fields = [
@@ -304,18 +297,13 @@ class TextTable:
         lines.taken.clear()
         return tuple(names)
 
-    def _take_in(self) -> None:
-        self._digest.update(b"".join(self._lines.taken))
-
-    def skip_to(self, place: int) -> str:
-        """Skip the rows before a place; return the digest of all bytes before it."""
+    def skip_to(self, place: int) -> None:
+        """Skip the rows before a place."""
         lines = self._lines
         while lines.offset < place:
             if next(lines, None) is None:
                 raise ReadError(f"{self.name} is shorter than it was; start again.")
-            self._take_in()
             lines.taken.clear()
-        return self._digest.hexdigest()
 
     def blocks(self, refuse: Refuse, *, skip: int = 0, size: int = BLOCK_ROWS) -> Iterator[Block]:
         """Yield the rows in blocks.
@@ -339,7 +327,6 @@ class TextTable:
         reader = split(lines, self.delimiter, self._quote)
         rows: list[list[str]] = []
         numbers: list[int] = []
-        raw: list[bytes] = []
         n_open = 0
         while True:
             line = lines.line
@@ -360,7 +347,6 @@ class TextTable:
                     del lines.taken[1:]
                 refuse(self.name, line, "a quote is opened and never closed" if spans or at_end
                        else f"it cannot be split into fields ({error})")  # fmt: skip
-            raw += lines.taken
             lines.taken.clear()
             if row:
                 if len(row) > width and not any(field.strip() for field in row[width:]):
@@ -376,13 +362,11 @@ class TextTable:
                 if _is_total(rows) and (row is None or lines.is_over()):
                     refuse(self.name, numbers.pop(), "it adds up the lines above it "
                            f"({_first(rows.pop())!r})")  # fmt: skip
-                self._digest.update(b"".join(raw))
-                raw.clear()
                 if rows:
                     columns = dict(zip(self.names, zip(*rows, strict=True), strict=True))
                     yield Block(
                         self.name, columns, np.array(numbers, dtype=np.int64), lines.offset,
-                        lines.line, self._digest.hexdigest(),
+                        lines.line,
                     )  # fmt: skip
                     rows, numbers = [], []
                 if row is None:
@@ -496,9 +480,8 @@ class ArrowTable:
         else:
             yield from (batch.select(names) for batch in record_batches(self._file, size))
 
-    def skip_to(self, place: int) -> str:
-        """Return an empty digest: the fingerprint covers the whole file."""
-        return ""
+    def skip_to(self, place: int) -> None:
+        """Do nothing: rows of such a file are counted."""
 
     def blocks(self, refuse: Refuse, *, skip: int = 0, size: int = BLOCK_ROWS) -> Iterator[Block]:
         """Yield the rows in blocks; rows of such a file are never refused."""

@@ -24,7 +24,7 @@ from pairlearn.estimators.shared.rules import Decision, DecisionRule, as_rule
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import example_weights, opposite_pair_weights
-from pairlearn.metrics import roc_auc
+from pairlearn.metrics.auc import roc_auc
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec

@@ -17,7 +17,7 @@ from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import weigh
-from pairlearn.metrics import roc_auc
+from pairlearn.metrics.auc import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.torch.base import RULES, NeuralEstimator, folds_of
 from pairlearn.torch.embeddings import ContrastiveLoss, DistanceLoss, EmbeddingLoss

@@ -29,7 +29,7 @@ from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.support import averaging_for
 from pairlearn.typing import Vector
-from pairlearn.validation import DivergenceError, check_count, check_generator, check_steps
+from pairlearn.validation import DivergenceError, check_generator, check_steps
 
 #: Steps after which callbacks and Ctrl-C have their turn: a step takes half a millisecond.
 _BLOCK = 256
@@ -238,8 +238,8 @@ class PairwiseObjective:
 class ObjectiveStream:
     """Algorithm 2 for a function of one's own; made by `PairwiseObjective.start`.
 
-    Feeding a stream in chunks of any sizes gives the same result. A chunk that fails or is
-    interrupted leaves the stream as it was. `state_dict` holds all that the next chunk depends on.
+    Feeding a stream in chunks of any sizes gives the same result. A chunk that fails leaves the
+    stream as it was.
 
     Parameters
     ----------
@@ -272,19 +272,16 @@ class ObjectiveStream:
         self._run.check_device(X)
         if not n:
             return self
+        # Assigned at the end only.
+        run, source = copy.copy(self._run), copy.deepcopy(self._source)
+        arrival = source.arrive(y.detach().cpu().numpy().astype(np.float64))
         if self._buffer is not None:
             X, y = torch.cat([self._buffer[0], X]), torch.cat([self._buffer[1], y])
-        before = self.state_dict()
-        try:
-            arrival = self._source.arrive(y[len(y) - n :].detach().cpu().numpy().astype(np.float64))
-            check_plan(self._name, arrival.plan, len(X))
-            check_keep(self._name, arrival.keep, len(X))
-            self._run.take(X, y, arrival.plan)
-        except BaseException:
-            self.load_state_dict(before)
-            raise
+        check_plan(self._name, arrival.plan, len(X))
+        check_keep(self._name, arrival.keep, len(X))
+        run.take(X, y, arrival.plan)
         keep = torch.from_numpy(np.asarray(arrival.keep)).to(X.device)
-        self._buffer = (X[keep], y[keep])
+        self._run, self._source, self._buffer = run, source, (X[keep], y[keep])
         self.n_examples += n
         return self
 
@@ -302,23 +299,6 @@ class ObjectiveStream:
     def average(self) -> Any:
         """The average of the iterates so far: the output of Algorithm 2."""
         return self._run.shaped(self._run.mean())
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that the next chunk depends on."""
-        return {
-            "run": self._run.state(),
-            "source": self._source.state(),
-            "buffer": None if self._buffer is None else tuple(t.clone() for t in self._buffer),
-            "n_examples": self.n_examples,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` of a stream of the same objective returned."""
-        self._run.restore(state["run"])
-        self._source.restore(state["source"])
-        buffer = state["buffer"]
-        self._buffer = None if buffer is None else (buffer[0].clone(), buffer[1].clone())
-        self.n_examples = check_count("n_examples", state["n_examples"], minimum=0)
 
 
 def _check_examples(X: Any, y: Any) -> int:
@@ -343,8 +323,6 @@ def _check_examples(X: Any, y: Any) -> int:
 
 class _Descent:
     """The iterate, as one long vector, and its weighted sum."""
-
-    _KEPT = ("vector", "_before", "_past", "_sum", "_weight", "n_steps", "n_gradients")
 
     def __init__(
         self,
@@ -495,7 +473,7 @@ class _Descent:
 
     def _pay(self, weight: float) -> None:
         if weight:
-            self._sum += weight * self.vector.to(torch.float64)
+            self._sum = self._sum + weight * self.vector.to(torch.float64)
             self._weight += weight
 
     def mean(self) -> Tensor:
@@ -512,26 +490,6 @@ class _Descent:
         for weight, iterate in zip(rule.taken_back(schedule, t), self._past, strict=True):
             found, total = found - weight * iterate.to(torch.float64), total - weight
         return (found / total).to(self.vector.dtype)
-
-    def state(self) -> dict[str, Any]:
-        """Return a copy of all that the next step depends on."""
-        return {name.lstrip("_"): copy.deepcopy(getattr(self, name)) for name in self._KEPT}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state."""
-        saved = state["vector"]
-        if saved.shape != self.vector.shape or saved.dtype != self.vector.dtype:
-            raise ValueError(
-                f"the saved parameter has {saved.numel()} numbers of {saved.dtype}, this one "
-                f"{self.vector.numel()} of {self.vector.dtype}; start from the same form."
-            )
-        if len(state["past"]) != len(self._past):
-            raise ValueError(
-                f"the saved state remembers {len(state['past'])} iterates, {self._averaging!r} "
-                f"needs {len(self._past)}; start with the same averaging."
-            )
-        for name in self._KEPT:
-            setattr(self, name, copy.deepcopy(state[name.lstrip("_")]))
 
 
 def _partner(X: Tensor, y: Tensor, row: int) -> tuple[Tensor, Tensor]:

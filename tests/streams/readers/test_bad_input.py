@@ -48,7 +48,7 @@ CASES = {
     "no header": ("a.csv", b"1,2,3\n4,5,6\n", "pass header=False"),
     "no names": ("a.data", b"a target\n1 0\n", "pass format="),
     "empty svmlight": ("a.svm", b"", "is empty"),
-    "svmlight of text": ("a.svm", b"what is this\n", "'is' is not index:value"),
+    "svmlight of text": ("a.svm", b"what is this\n", "label: 'what' is not a number"),
     "svmlight comments only": ("a.svm", b"# nothing\n", "has no rows of data"),
     "fake parquet": ("a.parquet", b"PAR1 and nothing more", "cannot be read"),
     "fake arrow": ("a.arrow", b"ARROW1 and nothing more", "cannot be read"),
@@ -56,7 +56,7 @@ CASES = {
     "npy with a name": ("a.npy", b"\x93NUMPY\x01", "its label is a column number"),
     "cut gzip": ("a.csv.gz", gzip.compress(b"a,target\n" + os.urandom(50_000).hex().encode())[:900],
                  "damaged or cut short"),
-    "text after a quote": ("a.csv", b'a,target\n"1"x,0\n', "text follows a closing quote"),
+    "text after a quote": ("a.csv", b'a,target\n"1"x,0\n', "cannot be split into fields"),
     "open quote": ("a.csv", b'a,target\n"1,0\n', "a quote is opened and never closed"),
 }  # fmt: skip
 
@@ -162,18 +162,11 @@ def test_a_line_of_ten_megabytes(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,target\n1,0\n" + long + b",1\n2,1\n")
     reader = CsvReader(path, SCHEMA)
-    [chunk] = reader
-    assert chunk.X.ravel().tolist() == [1.0, 2.0]
+    assert np.concatenate([chunk.X for chunk in reader]).ravel().tolist() == [1.0, 2.0]
     assert len(str(reader.refusals)) < 200
-    reader = CsvReader(path, SCHEMA, max_line_bytes=1 << 20)
-    [chunk] = reader
-    assert chunk.X.ravel().tolist() == [1.0, 2.0]
-    assert chunk.lines.tolist() == [2, 4]
-    assert "longer than 1048576 bytes; check the line ends, or raise max_line_bytes" in str(
-        reader.refusals
-    )
-    message = error_of(path, long, max_line_bytes=1 << 20)
-    assert "the first line is longer" in message
+    path.write_bytes(b"a,target\n1,0\n" + b"1" * 40_000_000)
+    with pytest.raises(ReadError, match="line 3 is longer than"):
+        list(CsvReader(path, SCHEMA))
 
 
 @pytest.mark.thorough
@@ -190,14 +183,6 @@ def test_a_number_of_ten_megabytes():
     text = b"a,target\n0." + b"3" * 10_000_000 + b",1\n"
     [chunk] = CsvReader(io.BytesIO(text), SCHEMA)
     assert chunk.X.tolist() == [[1 / 3]]
-
-
-def test_long_svmlight_line():
-    body = b"1 1:1\n1 2:" + b"7" * 3_000_000 + b"\n-1 1:2\n"
-    reader = SvmlightReader(io.BytesIO(body), n_features=2, max_line_bytes=1 << 20)
-    [chunk] = reader
-    assert chunk.lines.tolist() == [1, 3]
-    assert "raise max_line_bytes" in str(reader.refusals)
 
 
 def test_files_of_different_shape(tmp_path):
@@ -217,7 +202,7 @@ def test_bad_arrays(tmp_path):
     path = tmp_path / "X.npy"
     assert "cannot be read" in error_of(path, b"\x93NUMPY\x01", Schema())
     np.save(path, np.array([{"a": 1}]), allow_pickle=True)
-    with pytest.raises(ReadError, match=r"holds '\|O', not numbers"):
+    with pytest.raises(ReadError, match="cannot be read"):
         NpyReader(path)
     np.save(path, np.asfortranarray(np.ones((3, 2))))
     with pytest.raises(ReadError, match="C order"):
@@ -274,20 +259,6 @@ def test_bad_delimiter():
         CsvReader(io.BytesIO(b"a b\n1 2\n"), Schema(label="b"), delimiter=" ")
 
 
-# ----------------------------------------------------------------- found by `python -m fuzzing`
-
-
-class Pieces(io.RawIOBase):
-    """A pipe that brings a few bytes at a time."""
-
-    def __init__(self, data, step):
-        self._file, self._step = io.BytesIO(data), step
-
-    def readable(self):
-        return True
-
-    def read(self, size=-1):
-        return self._file.read(min(self._step, size))
 
 
 def test_a_number_too_large_for_float32_is_refused_without_a_warning():
@@ -300,34 +271,6 @@ def test_a_number_too_large_for_float32_is_refused_without_a_warning():
     sparse = SvmlightReader(io.BytesIO(line), n_features=1, dtype="float32")
     assert [chunk.y.tolist() for chunk in sparse] == [[-1.0]]
     assert "too large for float32" in str(sparse.refusals)
-
-
-LONG_LINES = {
-    "csv": (CsvReader, b"x,y\n1,0\n" + b"2" * 30 + b",1\n3,1\n4," + b" " * 30 + b"0\n5,0\n",
-            {"schema": Schema(label="y")}, [2, 4, 6]),
-    "quoted": (CsvReader, b'x,y\n1,0\n"2\n' + b" " * 30 + b'",1\n3,1\n',
-               {"schema": Schema(label="y")}, [2, 5]),
-    "svmlight": (SvmlightReader, b"1 1:1\n-1 1:" + b"2" * 30 + b"\n# " + b"-" * 30 + b"\n1 1:3\n",
-                 {"n_features": 1}, [1, 4]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LONG_LINES)
-@pytest.mark.parametrize("step", [1, 7, 1000])
-def test_a_line_is_too_long_however_it_arrives(name, step):
-    kind, text, options, lines = LONG_LINES[name]
-    reader = kind(Pieces(text, step), max_line_bytes=20, **options)
-    assert [line for chunk in reader for line in chunk.lines] == lines
-    assert "longer than 20 bytes" in " ".join(map(str, reader.refusals.first))
-
-
-@pytest.mark.parametrize("step", [1, 7, 1000])
-def test_a_header_is_too_long_however_it_arrives(step):
-    text = b"x" * 30 + b",y\n1,0\n"
-    with pytest.raises(ReadError, match="first line is longer than 20 bytes"):
-        CsvReader(Pieces(text, step), Schema(label="y"), max_line_bytes=20)
-    # the line end is no part of it
-    CsvReader(Pieces(b"x" * 18 + b",y\r\n1,0\n", step), Schema(label="y"), max_line_bytes=20)
 
 
 def test_names_of_columns_that_are_no_text(tmp_path):

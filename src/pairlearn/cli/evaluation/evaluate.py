@@ -124,7 +124,7 @@ def _two_classes(options: Options, model: Any, reader: Any) -> tuple[dict[str, A
     """Return the AUC, its interval and what decisions do, as values and as text."""
     import numpy as np
 
-    from pairlearn.metrics import roc_auc_interval
+    from pairlearn.metrics.delong import roc_auc_interval
     from pairlearn.models.provenance import TrainingData
 
     known = TrainingData.of_model(model)

@@ -33,7 +33,7 @@ def measure(model: Any, chunks: list[Scored]) -> dict[str, Any]:
 def _ranking(
     model: Any, scores: Vector, grades: Vector, qid: NDArray[np.int64] | None
 ) -> dict[str, Any]:
-    from pairlearn.metrics import ndcg, pair_accuracy
+    from pairlearn.metrics.ranking import ndcg, pair_accuracy
 
     found: dict[str, Any] = {"pair_accuracy": pair_accuracy(grades, scores, qid=qid)}
     if qid is not None and grades.min() >= 0:
@@ -46,7 +46,7 @@ def _ranking(
 def _errors(model: Any, errors: Vector) -> dict[str, Any]:
     import numpy as np
 
-    from pairlearn.metrics import error_entropy
+    from pairlearn.metrics.entropy import error_entropy
 
     found: dict[str, Any] = {
         "median_absolute_error": float(np.median(np.abs(errors))),
@@ -66,7 +66,7 @@ def _distances(images: Vector, y: Vector) -> dict[str, Any]:
     """Return how often a pair of one label is nearer than a pair of two (each row is in two)."""
     import numpy as np
 
-    from pairlearn.metrics import roc_auc
+    from pairlearn.metrics.auc import roc_auc
     from pairlearn.streams.readers.base import ReadError
 
     order = np.random.default_rng(0).permutation(len(y))

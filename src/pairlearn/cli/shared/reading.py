@@ -389,7 +389,7 @@ def schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
 def size_of(data: Sequence[str]) -> int | None:
     """Return the bytes of a single plain text file, for the progress bar; else None."""
     from pairlearn.streams.readers.base import ReadError
-    from pairlearn.streams.readers.byte_source import sniff
+    from pairlearn.streams.readers.files import sniff
 
     try:
         if len(data) != 1 or data[0] == "-" or sniff(data[0]) != "text":

@@ -116,14 +116,12 @@ def names_compared() -> Iterator[None]:
 
 def score_chunks(model: Any, reader: Reader) -> Iterator[Scored]:
     """Yield the scores, predictions or images of each chunk, by the problem of the model."""
-    from pairlearn.streams.readers.ahead import read_ahead
-
     score = getattr(model, kind_of(model).scorer)
-    for chunk in read_ahead(reader):
+    for chunk in reader:
         with names_compared():
             scores = score(chunk.X)
         yield Scored(
-            chunk.lines, scores, chunk.y, chunk.qid, chunk.X, chunk.position.offset,
+            chunk.lines, scores, chunk.y, chunk.qid, chunk.X, reader.bytes_read,
             getattr(chunk, "carried", {}),
         )  # fmt: skip
 

@@ -47,7 +47,7 @@ _ALIKE = 4
 
 def text_size(sources: Sequence[Any]) -> float:
     """Return the approximate bytes of text in the files; infinite for standard input."""
-    from pairlearn.streams.readers.byte_source import sniff
+    from pairlearn.streams.readers.files import sniff
 
     total = 0.0
     for source in sources:

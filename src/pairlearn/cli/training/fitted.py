@@ -174,7 +174,7 @@ def _held_out_classes(model: Any, X: Any, y: Any, seed: int) -> dict[str, Any] |
     import numpy as np
     from sklearn.base import clone
 
-    from pairlearn.metrics import HandTill
+    from pairlearn.metrics.hand_till import HandTill
 
     labels, counts = np.unique(y, return_counts=True)
     if counts.min() < _ENOUGH_OF_A_CLASS:

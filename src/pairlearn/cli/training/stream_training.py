@@ -119,7 +119,7 @@ def train_stream(
     total = size if settings.n_passes == 1 else None
 
     def draw(learner: Any, chunk: Any) -> None:
-        done = chunk.position.offset if total is not None else None
+        done = rows.reader.bytes_read if total is not None else None
         note = "" if learner.auc is None else f"AUC {learner.auc:.4f}"
         bar.update(learner.n_seen, done=done, note=note)
 

@@ -36,7 +36,8 @@ from pairlearn.estimators.shared.solvers import SGD, as_schedule
 from pairlearn.features import Identity
 from pairlearn.folds import Keys
 from pairlearn.losses import PairLoss
-from pairlearn.metrics import AUCComparison, AUCInterval, Interval, compare_auc, roc_auc_interval
+from pairlearn.metrics.delong import AUCComparison, AUCInterval, compare_auc, roc_auc_interval
+from pairlearn.metrics.metric import Interval
 from pairlearn.pairings import PAIRINGS, Pairing
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule

@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,13 +44,15 @@ from pairlearn.folds import Keys
 from pairlearn.losses import PairLoss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.solvers.blas_threads import with_one_thread
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.objectives import Objective
 from pairlearn.typing import Labels, Mask, Vector
 from pairlearn.validation import check_generator
+
+if TYPE_CHECKING:
+    from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 
 
 class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]

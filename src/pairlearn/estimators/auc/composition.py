@@ -7,12 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pairlearn.estimators.auc.ways.descent import Descent
-from pairlearn.estimators.auc.ways.exact import ByMinimising
-from pairlearn.estimators.auc.ways.exact_moments import check_ranges
-from pairlearn.estimators.auc.ways.moments import ByMoments
 from pairlearn.estimators.auc.ways.ridge import is_cheap, is_exact
-from pairlearn.estimators.auc.ways.top import TopDescent
 from pairlearn.estimators.shared.solvers import (
     MAPPED_BYTES,
     SGD,
@@ -23,7 +18,6 @@ from pairlearn.estimators.shared.solvers import (
 )
 from pairlearn.features import FeatureMap, Hats
 from pairlearn.losses import LOSSES, PairLoss
-from pairlearn.solvers.closed_form.stream import MOST_BY_MOMENTS
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.top.objectives import OBJECTIVES, Objective
 from pairlearn.typing import Vector
@@ -84,7 +78,10 @@ class Composition:
                     f"{objective!r} would ignore {name}, which is about pairs of examples; leave "
                     'it at its default, or use objective="auc".'
                 )
-        check_ranges(solver, self.features)
+        if isinstance(solver, Moments):
+            from pairlearn.estimators.auc.ways.exact_moments import check_ranges
+
+            check_ranges(solver, self.features)
         by_moments = isinstance(solver, Moments) or bool(self.monotone)
         if by_moments and self.loss is not None and not self.loss.by_moments:
             raise ValueError(
@@ -154,6 +151,8 @@ class Composition:
             )
         if self.solver is not None:
             return self.solver
+        from pairlearn.solvers.closed_form.stream import MOST_BY_MOMENTS
+
         fits = n_outputs is None or n_outputs <= MOST_BY_MOMENTS
         if self.suits_moments and fits and not going_on:
             return Moments()
@@ -162,8 +161,8 @@ class Composition:
     @property
     def ways(self) -> Mapping[type, Any]:
         """How to train by each kind of solver."""
-        descent = Descent if self.objective.over_pairs else TopDescent
-        return {SGD: descent, Exact: ByMinimising, Moments: ByMoments}
+        descent = _descent if self.objective.over_pairs else _top_descent
+        return {SGD: descent, Exact: _exact, Moments: _moments}
 
     def loss_for(self, solver: Solver) -> PairLoss:
         """Return the loss: the given one, or the one that suits the solver."""
@@ -173,6 +172,30 @@ class Composition:
             return LOSSES.make("square")
         by_default = isinstance(solver, SGD) and self.objective.over_pairs
         return LOSSES.make("hinge" if by_default else "squared_hinge")
+
+
+def _descent(task: Any, solver: Any) -> Any:
+    from pairlearn.estimators.auc.ways.descent import Descent
+
+    return Descent(task, solver)
+
+
+def _top_descent(task: Any, solver: Any) -> Any:
+    from pairlearn.estimators.auc.ways.top import TopDescent
+
+    return TopDescent(task, solver)
+
+
+def _exact(task: Any, solver: Any) -> Any:
+    from pairlearn.estimators.auc.ways.exact import ByMinimising
+
+    return ByMinimising(task, solver)
+
+
+def _moments(task: Any, solver: Any) -> Any:
+    from pairlearn.estimators.auc.ways.moments import ByMoments
+
+    return ByMoments(task, solver)
 
 
 def _is_auto(value: Any) -> bool:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.estimators.auc.composition import Composition
-from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.calibration import Sigmoid
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import check_many_classes
@@ -150,6 +149,8 @@ def fit_pairs(
         features = _map_for(model, given, labels, classes, weight, max_memory)
         cure = "use a map with fewer features, or a larger max_memory."
         source = as_rows(map_rows(features, given, max_memory, cure), finite=True)
+    from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
+
     pairs = MulticlassAUCClassifier(**pair_parameters(model))
     pairs.fit_rows(source, labels, sample_weight, mapped=mapped, source=given)
     n, choice = len(labels), pairs.choice_

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.estimators.auc.many import pair_parameters
-from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.decisions import (
     DECISION_ARRAYS,
     ScoreDecisions,
@@ -28,12 +27,14 @@ from pairlearn.estimators.shared.published import Attribute, publish
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import PairLoss
-from pairlearn.metrics import HandTill
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.register import Record
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
+
+if TYPE_CHECKING:
+    from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 
 
 class AUCPredictions(Storable, ScoreDecisions):
@@ -166,6 +167,8 @@ class AUCPredictions(Storable, ScoreDecisions):
         model = self._published()
         if pairs_of(model) is None:
             return self._auc(X, y, sample_weight, model)
+        from pairlearn.metrics.hand_till import HandTill
+
         metric = HandTill(pairs=True, classes=tuple(model["classes_"].tolist()))
         return metric(y, self._pair_scores(X, model), sample_weight=sample_weight)
 
@@ -205,6 +208,8 @@ class AUCPredictions(Storable, ScoreDecisions):
             return
         # A stream has no ridge.
         found = {name: arrays[name] for name in ("sigmoids", "power", "ridge") if name in arrays}
+        from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
+
         pairs = MulticlassAUCClassifier.from_record(
             replace(
                 record,

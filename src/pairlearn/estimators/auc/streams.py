@@ -21,9 +21,7 @@ from pairlearn.estimators.auc.composition import Composition
 from pairlearn.estimators.auc.many import check_decisions_between, hand_over, pair_parameters
 from pairlearn.estimators.auc.predictions import AUCPredictions
 from pairlearn.estimators.auc.task import Before, Task
-from pairlearn.estimators.auc.ways.moments import FIRST
 from pairlearn.estimators.auc.ways.pair_streams import PairStreams
-from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.calibration import Sigmoid
 from pairlearn.estimators.shared.examples import as_floats, check_known, known_classes
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features, seen_features
@@ -331,6 +329,8 @@ class AUCStreams(AUCPredictions):
         """Return the map fitted to the first examples of a stream."""
         rng = check_generator(copy.deepcopy(self.random_state))
         if isinstance(self.features, str) and self.features == "auto":
+            from pairlearn.estimators.auc.ways.moments import FIRST
+
             # Too few examples to choose by: linear until the choice is final.
             if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
                 return Identity.of(rows.shape[1])
@@ -502,6 +502,8 @@ class AUCStreams(AUCPredictions):
         if not isinstance(features, FeatureMap) or isinstance(features, Identity):
             features = Identity.of(self.n_features_in_)
         coef, sigmoids = streams.finish(features.n_outputs, AUCStreams._sigmoid)
+        from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
+
         pairs = MulticlassAUCClassifier(**pair_parameters(self))
         pairs.adopt_pairs(streams.classes, coef, sigmoids)
         found = {"coef_": coef, "features_": features, "pairs_": pairs}

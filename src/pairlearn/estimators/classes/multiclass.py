@@ -47,8 +47,7 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, example_weights
 from pairlearn.folds import Fold, Keys
 from pairlearn.losses import SquaredHinge
-from pairlearn.metrics import HandTill
-from pairlearn.metrics.hand_till import mean_pair_auc
+from pairlearn.metrics.hand_till import HandTill, mean_pair_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.blas_threads import with_one_thread

@@ -32,7 +32,7 @@ from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.folds import Keys, deal, n_folds_of, splits_of
-from pairlearn.metrics import roc_auc
+from pairlearn.metrics.auc import roc_auc
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows

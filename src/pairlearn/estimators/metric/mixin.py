@@ -17,7 +17,7 @@ from pairlearn.estimators.shared.examples import product, refuse_overflow, valid
 from pairlearn.estimators.shared.published import Attribute, published
 from pairlearn.estimators.shared.weights import weigh
 from pairlearn.features import FeatureMap
-from pairlearn.metrics import roc_auc
+from pairlearn.metrics.auc import roc_auc
 from pairlearn.typing import Vector
 from pairlearn.validation import check_number
 

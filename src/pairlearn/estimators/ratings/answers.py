@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.ratings.inference import Uncertainty, most_informative, rank_limits
 from pairlearn.estimators.ratings.likelihood import MOST_WHOLE, Likelihood, log_probabilities
-from pairlearn.metrics import Comparison, Interval
+from pairlearn.metrics.metric import Comparison, Interval
 from pairlearn.register import nearest
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_flag, check_fraction

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,16 +18,18 @@ from pairlearn.estimators.shared.published import Attribute, published
 from pairlearn.estimators.shared.rules import Decision, DecisionRule, Scored, as_rule
 from pairlearn.features import Identity
 from pairlearn.folds import Keys
-from pairlearn.metrics import roc_auc
 from pairlearn.metrics._inputs import which_positive
+from pairlearn.metrics.auc import roc_auc
 from pairlearn.models.record import ModelFileError
 from pairlearn.models.registry import ArraySpec
 from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.mapped_moments import score_mapped
-from pairlearn.solvers.closed_form.stream import Window
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_names
+
+if TYPE_CHECKING:
+    from pairlearn.solvers.closed_form.stream import Window
 
 #: The most training scores of each class that threshold and calibration use.
 SCORES_PER_CLASS = 2_500

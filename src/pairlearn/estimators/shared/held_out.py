@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.folds import Keys, members_of, stratified
-from pairlearn.metrics import AUCInterval, mean_auc_interval, roc_auc_interval
+from pairlearn.metrics.delong import AUCInterval, mean_auc_interval, roc_auc_interval
 from pairlearn.typing import Vector
 
 #: The most numbers in X for which all folds are held out in turn; beyond, only one fold is.

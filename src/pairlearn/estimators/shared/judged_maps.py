@@ -14,7 +14,7 @@ from pairlearn.estimators.shared.evidence import Choice, JudgedFeatures, Tried, 
 from pairlearn.estimators.shared.weights import judged_auc, weighed_members
 from pairlearn.features import FeatureMap
 from pairlearn.folds import Keys, deal, n_folds_of
-from pairlearn.metrics import compare_auc
+from pairlearn.metrics.delong import compare_auc
 from pairlearn.solvers.closed_form.float_moments import (
     Blocks,
     FloatMoments,

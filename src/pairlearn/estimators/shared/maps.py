@@ -11,20 +11,22 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.shared.evidence import MOST_FEATURES, FeatureChoice
-from pairlearn.estimators.shared.judged_maps import FEW, JudgedMap, judge_maps
 from pairlearn.estimators.shared.weights import weighed_members
 from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier
 from pairlearn.features.columns import SAMPLE_ROWS
-from pairlearn.folds import Keys
+from pairlearn.folds import FEW, Keys
 from pairlearn.solvers.closed_form.mapped_moments import block_of
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Vector
+
+if TYPE_CHECKING:
+    from pairlearn.estimators.shared.judged_maps import JudgedMap
 
 #: The maps that "auto" tries, from the simplest on.
 _CANDIDATES = ("linear", "hats", "fourier")
@@ -140,6 +142,8 @@ def choose_features(
         # Hats of indicators are the features as they are.
         if fits and (name != "hats" or fitted.n_outputs > d):
             maps[name] = fitted
+    from pairlearn.estimators.shared.judged_maps import judge_maps
+
     judge, starts = partial(judge_maps, validation_fraction=validation_fraction), {}
     if "fourier" in maps and float(len(y)) * maps["fourier"].n_outputs ** 2 > _DEAR_PRODUCTS:
         part = np.concatenate(

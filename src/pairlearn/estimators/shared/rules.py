@@ -20,7 +20,7 @@ from pairlearn.estimators.shared.calibration import (
     fit_isotonic,
     fit_sigmoid,
 )
-from pairlearn.metrics import cheapest_threshold
+from pairlearn.metrics.costs import cheapest_threshold
 from pairlearn.register import Part, Register
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_positive

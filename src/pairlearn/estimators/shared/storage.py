@@ -27,7 +27,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.composed import Composed
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.models.file import read_model, write_model
 from pairlearn.models.maps import pack_map, unpack_map
 from pairlearn.models.parts import decode, encode
 from pairlearn.models.record import ModelFileError, ModelRecord, reason
@@ -71,6 +70,8 @@ class Storable(Composed):
 
         `provenance` adds facts about the origin of the model, plain values.
         """
+        from pairlearn.models.file import write_model
+
         write_model(path, self.to_record(provenance))
 
     @classmethod
@@ -80,6 +81,8 @@ class Storable(Composed):
         It predicts what the saved one predicted, bit for bit; a stack that holds a forest, up to
         rounding. Nothing in the file is executed.
         """
+        from pairlearn.models.file import read_model
+
         record = read_model(path, allow_unregistered=True)
         if record.estimator != cls.__name__:
             raise ModelFileError(

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics import roc_auc
-from pairlearn.metrics.auc import auc_of
+from pairlearn.metrics.auc import auc_of, roc_auc
 from pairlearn.restored import LARGEST_WEIGHT
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Mask, Vector

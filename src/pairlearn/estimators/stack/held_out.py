@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlearn.metrics import AUCInterval, compare_auc, mean_auc_interval, roc_auc_interval
+from pairlearn.metrics.delong import AUCInterval, compare_auc, mean_auc_interval, roc_auc_interval
 from pairlearn.typing import Mask, Places, Vector
 
 

@@ -30,7 +30,7 @@ from pairlearn.estimators.stack.members import (
     takes_gaps,
 )
 from pairlearn.estimators.stack.trees import TREES, TreeScores, tree_scores
-from pairlearn.metrics import AUCInterval
+from pairlearn.metrics.delong import AUCInterval
 from pairlearn.models.file import dump_model, parse_model
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec, spec_of

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.data.splits import folds
-from pairlearn.metrics import roc_auc
+from pairlearn.metrics.auc import roc_auc
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
 

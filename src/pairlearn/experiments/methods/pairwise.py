@@ -27,7 +27,7 @@ from pairlearn.experiments.methods.base import (
     cross_validate,
     powers,
 )
-from pairlearn.metrics import roc_auc
+from pairlearn.metrics.auc import roc_auc
 from pairlearn.recipes import RECIPES, Recipe
 from pairlearn.solvers.running import Running
 from pairlearn.solvers.two_classes import n_steps_of

@@ -26,7 +26,7 @@ from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.report.figures import curves_figure
 from pairlearn.experiments.report.page import Cell, Figure, Table, number
 from pairlearn.experiments.report.sections import comparison_parts
-from pairlearn.metrics import pair_risk
+from pairlearn.metrics.risk import pair_risk
 
 #: The paper's common setting for timing: one ball for all, constant steps, tuned step sizes.
 _RADIUS = 100.0

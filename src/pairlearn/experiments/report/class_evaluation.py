@@ -12,15 +12,11 @@ from numpy.typing import NDArray
 
 from pairlearn.experiments.report.evaluation import Measure, curve_figure, measures_table, thinned
 from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Part, Table, number
-from pairlearn.metrics import (
-    CalibrationError,
-    HandTill,
-    Measured,
-    Metric,
-    PartialAUC,
-    calibration_curve,
-    roc_band,
-)
+from pairlearn.metrics.bands import roc_band
+from pairlearn.metrics.calibration import CalibrationError, calibration_curve
+from pairlearn.metrics.hand_till import HandTill
+from pairlearn.metrics.metric import Measured, Metric
+from pairlearn.metrics.partial import PartialAUC
 from pairlearn.typing import Places, Vector
 
 #: Number of ROC curves to draw, those of the lowest AUC; the table has all classes.

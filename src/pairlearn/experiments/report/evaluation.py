@@ -11,20 +11,12 @@ import numpy as np
 
 from pairlearn.experiments.report.figures import histogram_figure, limits_figure
 from pairlearn.experiments.report.page import Facts, Figure, Page, Part, Table, number
-from pairlearn.metrics import (
-    AveragePrecision,
-    BrierScore,
-    CalibrationError,
-    EnrichmentFactor,
-    ExpectedCost,
-    Metric,
-    PartialAUC,
-    PrecisionAt,
-    RecallAt,
-    calibration_curve,
-    precision_recall_band,
-    roc_band,
-)
+from pairlearn.metrics.bands import precision_recall_band, roc_band
+from pairlearn.metrics.calibration import BrierScore, CalibrationError, calibration_curve
+from pairlearn.metrics.costs import ExpectedCost
+from pairlearn.metrics.metric import Metric
+from pairlearn.metrics.partial import PartialAUC
+from pairlearn.metrics.top import AveragePrecision, EnrichmentFactor, PrecisionAt, RecallAt
 from pairlearn.typing import Mask, Places, Vector
 
 #: False positive rates at which the top of the list ends.

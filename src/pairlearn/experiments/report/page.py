@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One self-contained HTML page: text, sortable tables and figures, with nothing from elsewhere.
 
-The frame of the page, its style and a short script that sorts tables stand in page.html. Every
-table and figure has its numbers in a CSV file beside the page.
+The page, its style and a short script that sorts tables stand in templates/page.html. Every table
+and figure has its numbers in a CSV file beside the page.
 """
 
 from __future__ import annotations
 
 import csv
-import html
 import io
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
-from string import Template
+from typing import Any
 
 from pairlearn.atomic import atomic_write
 from pairlearn.shown import defused
@@ -29,6 +27,11 @@ class Cell:
     text: str
     value: float | None = None
     strong: bool = False
+
+    @property
+    def sorted(self) -> str:
+        """The number for the script that sorts; empty for NaN."""
+        return "" if self.value is None or math.isnan(self.value) else repr(float(self.value))
 
 
 def number(value: float | None, pattern: str = ".4f", *, strong: bool = False) -> Cell:
@@ -113,105 +116,68 @@ def write_page(page: Page, folder: str | Path) -> Path:
     """Write the page and its CSV files into a folder, replacing older ones; return its path."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    names = [part.name for part in page.parts if isinstance(part, (Table, Figure))]
+    files = [part for part in page.parts if isinstance(part, (Table, Figure))]
+    names = [part.name for part in files]
     for name in names:
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name) or names.count(name) > 1:
             raise ValueError(
                 f"parts need distinct names of a-z, 0-9 and '-', got {name!r}; rename it."
             )
-    sections, links = [], []
-    in_chapter = False
-    for number, part in enumerate(page.parts, start=1):
-        anchor = f"part-{number}"
-        # A text opens a chapter, which ends at the next text or list of facts.
-        in_chapter = isinstance(part, Text) or (in_chapter and not isinstance(part, Facts))
-        level = "h3" if in_chapter and not isinstance(part, Text) else "h2"
-        if level == "h2":
-            links.append(f'<li><a href="#{anchor}">{html.escape(part.title)}</a></li>')
-        title = f"<{level}>{html.escape(part.title)}</{level}>"
-        sections.append(f'<section id="{anchor}">{title}{_body(part)}</section>')
-    frame = resources.files("pairlearn.experiments.report").joinpath("page.html").read_text("utf-8")
-    text = Template(frame).substitute(
-        title=html.escape(page.title),
-        headline=f'<p class="headline">{html.escape(page.headline)}</p>' if page.headline else "",
-        introduction=_with_code(page.introduction),
-        links="".join(links),
-        sections="\n".join(sections),
-    )
     target = folder / "index.html"
     # The page comes first: a folder that holds one is known as ours, even after a kill.
-    atomic_write(target, text.encode())
-    for part in page.parts:
-        if isinstance(part, (Table, Figure)):
-            _write_csv(part, folder / f"{part.name}.csv")
+    atomic_write(target, _rendered(page).encode())
+    for part in files:
+        _write_csv(part, folder / f"{part.name}.csv")
     return target
 
 
-def _with_code(text: str) -> str:
-    """Return a text as HTML; text between back quotes is code.
+def _rendered(page: Page) -> str:
+    """Return the HTML of a page."""
+    from jinja2 import Environment, PackageLoader
+    from markupsafe import Markup, escape
 
-    >>> _with_code("see `a < b` & c")
-    'see <code>a &lt; b</code> &amp; c'
-    """
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+    def code(text: str) -> Markup:
+        # Text between back quotes is code.
+        return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
-
-def _body(part: Part) -> str:
-    """Return the HTML of a part below its title."""
-    if isinstance(part, Text):
-        return "".join(f"<p>{_with_code(text)}</p>" for text in part.paragraphs)
-    if isinstance(part, Facts):
-        return "<dl>" + "".join(
-            f"<dt>{html.escape(name)}</dt><dd><code>{html.escape(value)}</code></dd>"
-            for name, value in part.facts
-        ) + "</dl>"  # fmt: skip
-    note = f'<p class="note">{_with_code(part.note)}</p>' if part.note else ""
-    source = f'<p class="source">Data: <a href="{part.name}.csv">{part.name}.csv</a></p>'
-    title = html.escape(part.title, quote=True)
-    if isinstance(part, Figure):
-        alt = html.escape(part.alt, quote=True)
-        drawing = part.svg.replace("<svg ", f'<svg role="img" aria-label="{alt}" ', 1)
-        return (
-            f'{note}<figure><div class="frame" tabindex="0" role="group" aria-label="{title}">'
-            f"{drawing}</div></figure>{source}"
-        )
-    frame = (
-        f'<div class="frame" tabindex="0" role="group" aria-label="{title}">{_table(part)}</div>'
-    )
-    if part.folded:
-        frame = f"<details><summary>Show {len(part.rows)} rows</summary>{frame}</details>"
-    return f"{note}{frame}{source}"
+    loader = PackageLoader("pairlearn.experiments.report")
+    environment = Environment(loader=loader, autoescape=True)
+    environment.filters["code"] = code
+    parts: list[dict[str, Any]] = []
+    in_chapter = False
+    for number, part in enumerate(page.parts, start=1):
+        # A text opens a chapter, which ends at the next text or list of facts.
+        in_chapter = isinstance(part, Text) or (in_chapter and not isinstance(part, Facts))
+        level = "h3" if in_chapter and not isinstance(part, Text) else "h2"
+        shown = {"kind": type(part).__name__, "level": level, "anchor": f"part-{number}"}
+        if isinstance(part, Figure):
+            label = f'<svg role="img" aria-label="{escape(part.alt)}" '
+            shown["drawing"] = Markup(part.svg.replace("<svg ", label, 1))
+        parts.append(vars(part) | shown | (_shown(part) if isinstance(part, Table) else {}))
+    return environment.get_template("page.html").render(page=page, parts=parts)
 
 
-def _table(part: Table) -> str:
-    """Return the HTML of a sortable table."""
+def _shown(table: Table) -> dict[str, Any]:
+    """Return columns with whether they hold numbers, and rows of cells with their look."""
+    rows = [[e if isinstance(e, Cell) else Cell(e) for e in row] for row in table.rows]
     numeric = [
-        bool(part.rows)
-        and all(isinstance(row[k], Cell) and row[k].value is not None for row in part.rows)  # type: ignore[union-attr]
-        for k in range(len(part.columns))
+        bool(rows) and all(row[k].value is not None for row in rows)
+        for k in range(len(table.columns))
     ]
-    heads = "".join(
-        f'<th scope="col"{" class=number" if number else ""}>'
-        f'<button type="button">{html.escape(column)}</button></th>'
-        for column, number in zip(part.columns, numeric, strict=True)
-    )
-    body = []
-    for row in part.rows:
-        cells = []
-        for entry, number in zip(row, numeric, strict=True):
-            cell = entry if isinstance(entry, Cell) else Cell(entry)
-            value = "" if cell.value is None or math.isnan(cell.value) else repr(float(cell.value))
-            attributes = f' data-value="{value}"' if cell.value is not None else ""
-            if number:
-                attributes += " class=number"
-            elif len(cell.text) > _LONG:
-                attributes += " class=long"
-            text = html.escape(cell.text)
-            if cell.strong:
-                text = f"<strong>{text}</strong>"
-            cells.append(f"<td{attributes}>{text}</td>")
-        body.append(f"<tr>{''.join(cells)}</tr>")
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+    def look(cell: Cell, is_number: bool) -> str:
+        return " class=number" if is_number else " class=long" * (len(cell.text) > _LONG)
+
+    return {
+        "heads": list(zip(table.columns, numeric, strict=True)),
+        "rows": [
+            [
+                {**vars(cell), "sorted": cell.sorted, "look": look(cell, is_number)}
+                for cell, is_number in zip(row, numeric, strict=True)
+            ]
+            for row in rows
+        ],
+    }
 
 
 def _write_csv(part: Table | Figure, path: Path) -> None:

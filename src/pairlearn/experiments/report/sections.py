@@ -104,7 +104,8 @@ def comparison_parts(
     comparison: Comparison, *, baseline: str | None = None, beside_paper: bool = True
 ) -> list[Table | Figure]:
     """Return the tables and figures of a comparison that has results, in the order of the page."""
-    parts: list[Table | Figure] = [_matrix_table(comparison), _auc_figure(comparison)]
+    auc_table, auc_figure = _auc_parts(comparison)
+    parts: list[Table | Figure] = [_matrix_table(comparison), auc_figure]
     parts += _band_figures(comparison)
     parts += _coefficient_tables(comparison)
     if len(comparison.methods) > 1:
@@ -114,7 +115,7 @@ def comparison_parts(
         parts.append(beside_table(published))
     parts += curve_figures(comparison)
     parts += [_trade_off(comparison), _cost_table(comparison), _method_table(comparison)]
-    parts += [_auc_table(comparison), _all_results(comparison)]
+    parts += [auc_table, _all_results(comparison)]
     return parts + _troubles(comparison)
 
 
@@ -271,38 +272,34 @@ def _coefficient_tables(comparison: Comparison) -> list[Table]:
     ]
 
 
-def _auc_table(comparison: Comparison) -> Table:
-    rows = [((row.dataset, row.method), row.auc) for row in auc_rows(comparison)]
-    return Table(
+def _auc_parts(comparison: Comparison) -> tuple[Table, Figure]:
+    """Return test AUC with intervals as a folded table and as a figure."""
+    rows = [(row.dataset, row.method, row.auc) for row in auc_rows(comparison)]
+    columns = ["dataset", "method", "mean", "sd", "low", "high", "n_splits"]
+    data = [[d, m, auc.mean, auc.sd, auc.low, auc.high, auc.n] for d, m, auc in rows]
+    table = Table(
         title="Test AUC with intervals, as a table",
         name="auc",
         folded=True,
         note=_INTERVAL_NOTE,
         columns=["data set", "method", "mean", "sd", "95 % interval", "splits"],
         rows=[
-            [*which, number(auc.mean), number(auc.sd), _ends(auc), number(auc.n, "d")]
-            for which, auc in rows
+            [d, m, number(auc.mean), number(auc.sd), _ends(auc), number(auc.n, "d")]
+            for d, m, auc in rows
         ],
-        csv_columns=["dataset", "method", "mean", "sd", "low", "high", "n_splits"],
-        csv_rows=[[*which, a.mean, a.sd, a.low, a.high, a.n] for which, a in rows],
+        csv_columns=columns,
+        csv_rows=data,
     )
-
-
-def _auc_figure(comparison: Comparison) -> Figure:
-    rows = auc_rows(comparison)
-    return Figure(
+    drawn = {(d, m): auc for d, m, auc in rows}
+    figure = Figure(
         title="Test AUC with intervals",
-        svg=intervals_figure(
-            {(row.dataset, row.method): row.auc for row in rows},
-            methods=comparison.methods,
-            name="auc",
-            what="test AUC",
-        ),
+        svg=intervals_figure(drawn, methods=comparison.methods, name="auc", what="test AUC"),
         name="figure-auc",
-        csv_columns=["dataset", "method", "mean", "low", "high"],
-        csv_rows=[[r.dataset, r.method, r.auc.mean, r.auc.low, r.auc.high] for r in rows],
+        csv_columns=columns,
+        csv_rows=data,
         alt="Mean test AUC and its 95 % interval for each data set and method.",
     )
+    return table, figure
 
 
 def _differences(comparison: Comparison, baseline: str | None) -> list[Table | Figure]:
@@ -312,10 +309,10 @@ def _differences(comparison: Comparison, baseline: str | None) -> list[Table | F
         return []
     base = rows[0].baseline
     columns = ["dataset", "method", "baseline", "mean", "low", "high", "p_holm", "wins", "n_splits"]
-    gaps = [row.difference for row in rows]
+    pairs = [(row, row.difference) for row in rows]
     data = [
         [r.dataset, r.method, base, gap.mean, gap.low, gap.high, r.p_adjusted, r.wins, gap.n]
-        for r, gap in zip(rows, gaps, strict=True)
+        for r, gap in pairs
     ]
     table = Table(
         title=f"Paired differences to {base}",
@@ -331,26 +328,22 @@ def _differences(comparison: Comparison, baseline: str | None) -> list[Table | F
                 r.dataset, r.method, number(gap.mean, "+.4f"), _ends(gap, "+"),
                 number(r.p_adjusted, ".3g"), Cell(f"{r.wins} of {gap.n}", r.wins / gap.n),
             ]
-            for r, gap in zip(rows, gaps, strict=True)
+            for r, gap in pairs
         ],
         csv_columns=columns,
         csv_rows=data,
     )  # fmt: skip
-    drawn = {(row.dataset, row.method): row.difference for row in rows}
     figure = Figure(
         title=f"Differences to {base} with intervals",
         svg=intervals_figure(
-            drawn,
-            methods=comparison.methods,
-            name="differences",
-            what="difference in test AUC",
-            zero=True,
+            {(r.dataset, r.method): gap for r, gap in pairs}, methods=comparison.methods,
+            name="differences", what="difference in test AUC", zero=True,
         ),
         name="figure-differences",
-        csv_columns=columns[:6],
-        csv_rows=[line[:6] for line in data],
+        csv_columns=columns,
+        csv_rows=data,
         alt=f"Difference in test AUC to {base} with its 95 % interval; the line marks zero.",
-    )
+    )  # fmt: skip
     return [table, figure]
 
 

@@ -69,7 +69,7 @@ class ExactSums:
 
     @property
     def _is_sum(self) -> NDArray[np.bool_]:
-        return lower_half(self.grid.n_features + 1)[1] == 0
+        return np.asarray(lower_half(self.grid.n_features + 1)[1] == 0)
 
     @property
     def sums(self) -> Whole:

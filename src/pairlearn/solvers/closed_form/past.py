@@ -20,7 +20,7 @@ import numpy as np
 
 from pairlearn.features import FeatureMap
 from pairlearn.folds import FEW, n_repeats_of
-from pairlearn.metrics import roc_auc
+from pairlearn.metrics.auc import roc_auc
 from pairlearn.solvers.closed_form.fisher import FISHER_BELOW
 from pairlearn.solvers.closed_form.mapped_moments import ridges_for, scale_for
 from pairlearn.solvers.closed_form.recent_scores import share_below

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.losses import LOSSES, PairLoss, SquaredHinge
-from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.closed_form.moment_values import MomentValues
 from pairlearn.solvers.closed_form.moments import ClassMoments, check_covariances
@@ -328,6 +327,8 @@ def pair_mean(loss: PairLoss, positive: Mask, weight: Vector | None = None) -> S
     factor = (1.0 - float(w @ w)) / (orders * float(w[positive].sum()) * float(w[~positive].sum()))
 
     def evaluate(scores: Vector) -> tuple[float, Vector]:
+        from pairlearn.metrics.risk import pair_risk, pair_risk_gradient
+
         value = factor * pair_risk(loss, scores, y, sample_weight=weight)
         return value, factor * pair_risk_gradient(loss, scores, y, sample_weight=weight)
 

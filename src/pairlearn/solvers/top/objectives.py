@@ -49,18 +49,20 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from pairlearn.losses import PairLoss
-from pairlearn.metrics import AveragePrecision, Metric, PartialAUC
 from pairlearn.register import Part, Register
 from pairlearn.solvers.exact.batch import PairObjective, ScoreLoss
 from pairlearn.solvers.exact.span import Span
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import AssumptionWarning, check_positive, warn_caller
+
+if TYPE_CHECKING:
+    from pairlearn.metrics.metric import Metric
 
 #: Pairs that a loss without a sum by sorting visits at a time.
 _PAIRS_AT_ONCE = 2**20
@@ -105,6 +107,8 @@ class Objective(Part, ABC):
     @property
     def metric(self) -> Metric:
         """The metric on held-out examples that chooses ridge and step size."""
+        from pairlearn.metrics.top import AveragePrecision
+
         return AveragePrecision()
 
     @property
@@ -162,6 +166,8 @@ class AllPairs(Objective):
     @property
     def metric(self) -> Metric:
         """The AUC."""
+        from pairlearn.metrics.partial import PartialAUC
+
         return PartialAUC()
 
     def check_loss(self, loss: PairLoss) -> None:
@@ -256,6 +262,8 @@ class PartialArea(Objective):
     @property
     def metric(self) -> Metric:
         """The partial AUC of the same shares."""
+        from pairlearn.metrics.partial import PartialAUC
+
         return PartialAUC(self.max_fpr, self.min_tpr)
 
     def __post_init__(self) -> None:

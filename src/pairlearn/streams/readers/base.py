@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ class Position:
     file : int
         Index of the file among those being read.
     offset : int
-        Where the next row starts: bytes of uncompressed text, or rows for binary formats.
+        Rows of this file that are used up, refused ones included.
     line : int
         Line number of the next row (text only; otherwise the row number).
     row : int
@@ -85,14 +85,11 @@ class Position:
     refusals : Refusals
         Rows refused so far.
     fingerprint : str
-        Digest of the reader's options and of the beginning of the data.
+        Digest of the reader's options.
+    stamp : str
+        Size, modification time, and digest of head and tail of the file; empty for a pipe.
     width : int
         Number of features if the reader had to search the data for it; otherwise 0.
-    consumed : str
-        Digests of the data before the place, and up to some earlier marks, see
-        `pairlearn.streams.readers.consumed`.
-    earlier : tuple of str
-        The same for the end of each earlier file.
     shuffled : str
         The place in a block of rows in random order, see
         `pairlearn.streams.readers.shuffled`; empty for rows in their own order.
@@ -102,7 +99,7 @@ class Position:
 
     Examples
     --------
-    >>> position = Position("csv", offset=120, line=4, row=2)
+    >>> position = Position("csv", offset=120, line=124, row=118)
     >>> Position.from_dict(position.to_dict()) == position
     True
     """
@@ -114,9 +111,8 @@ class Position:
     row: int = 0
     refusals: Refusals = field(default_factory=Refusals)
     fingerprint: str = ""
+    stamp: str = ""
     width: int = 0
-    consumed: str = ""
-    earlier: tuple[str, ...] = ()
     shuffled: str = ""
     odd: tuple[tuple[str, int, str], ...] = ()
 
@@ -128,32 +124,14 @@ class Position:
     def from_dict(cls, values: dict[str, Any]) -> Position:
         """Return the position written by `to_dict`."""
         try:
-            known = {name: values[name] for name in (f.name for f in fields(cls))}
-            refusals = known["refusals"]
+            refusals = values["refusals"]
             first = tuple(Refusal(**entry) for entry in refusals["first"])
-            known["refusals"] = Refusals(refusals["count"], first)
-            known["earlier"] = tuple(known["earlier"])
-            known["odd"] = tuple((column, count, case) for column, count, case in known["odd"])
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            odd = tuple((column, count, case) for column, count, case in values["odd"])
+            changed = {"refusals": Refusals(refusals["count"], first), "odd": odd}
+            return cls(**{**values, **changed})
+        except (KeyError, TypeError, ValueError) as error:
             text = str(error)[:100]
             raise ReadError(f"the saved position is incomplete ({text}); start again.") from None
-        counts = {name: known[name] for name in ("file", "offset", "line", "row", "width")}
-        counts["refusals"] = known["refusals"].count
-        counts |= {f"line of refusal {k}": refusal.line for k, refusal in enumerate(first)}
-        counts |= {f"count of odd column {k}": odd[1] for k, odd in enumerate(known["odd"])}
-        for name, value in counts.items():
-            if type(value) is not int or not 0 <= value < 2**62:
-                raise ReadError(f"the saved position has {name}={value!r:.60}; start again.")
-        texts = {name: known[name] for name in ("format", "fingerprint", "consumed", "shuffled")}
-        texts |= {f"end of file {k}": text for k, text in enumerate(known["earlier"])}
-        texts |= {f"refusal {k}": refusal.reason for k, refusal in enumerate(first)}
-        texts |= {f"source of refusal {k}": refusal.source for k, refusal in enumerate(first)}
-        texts |= {f"odd column {k}": odd[0] for k, odd in enumerate(known["odd"])}
-        texts |= {f"case of odd column {k}": odd[2] for k, odd in enumerate(known["odd"])}
-        for name, value in texts.items():
-            if not isinstance(value, str):
-                raise ReadError(f"the saved position has {name}={value!r:.60}; start again.")
-        return cls(**known)
 
 
 @dataclass(frozen=True)
@@ -216,9 +194,11 @@ class Reader(ABC):
     feature_names: tuple[str, ...] | None
     n_features: int
     strict: bool
+    chunk_rows: int
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
+        self.chunk_rows = 16_384
         self.position = Position(self.format)
 
     @property
@@ -226,17 +206,21 @@ class Reader(ABC):
     def format(self) -> str:
         """Name of the kind of data, part of each position."""
 
-    @property
-    def can_read_ahead(self) -> bool:
-        """Whether a thread may read chunks that nobody has asked for yet, and it pays."""
-        return False
-
     @abstractmethod
     def __iter__(self) -> Iterator[Chunk]: ...
 
     @abstractmethod
     def restore(self, position: Position) -> None:
         """Continue after a position that a reader of the same data saved."""
+
+    def limit_chunks(self, most: int) -> None:
+        """Deliver chunks of at most so many rows."""
+        self.chunk_rows = min(self.chunk_rows, most)
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the present text read so far, for a progress bar; rows of other data."""
+        return self.position.offset
 
     @property
     def refusals(self) -> Refusals:
@@ -247,7 +231,7 @@ class Reader(ABC):
         """Count one refused row; if the reader is strict, stop at it."""
         return refusals.add(Refusal(source, int(line), reason), strict=self.strict)
 
-    def _check_position(self, position: Position, fingerprint: str) -> None:
+    def _check_position(self, position: Position, fingerprint: str, stamp: str = "") -> None:
         """Refuse a position of another format, order or data."""
         if position.format != self.format:
             raise ReadError(
@@ -259,10 +243,10 @@ class Reader(ABC):
                 "the saved position is of shuffled rows; read with the same shuffle_buffer, or "
                 "start again without the checkpoint."
             )
-        if position.fingerprint != fingerprint:
+        if position.fingerprint != fingerprint or position.stamp != stamp:
             raise ReadError(
-                "the saved position was made from other data or other reading options; "
-                "restore them, or start again without the checkpoint."
+                "the saved position was made from other data or other reading options, or the "
+                "file has changed; restore them, or start again without the checkpoint."
             )
 
     def _nothing_read(self, name: str) -> ReadError:

@@ -9,19 +9,119 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
-from pairlearn.streams.readers.row_buffer import (
-    RefusedFieldError,
-    RowBuffer,
-    RowChecker,
-    chunk_rows_for,
-)
-from pairlearn.streams.readers.schema import Layout, Schema
+import numpy as np
+
+from pairlearn.streams.readers.base import Position, ReadError
+from pairlearn.streams.readers.csv_file import Batch
+from pairlearn.streams.readers.schema import Schema
+from pairlearn.streams.readers.tabular import TabularReader
 
 LABEL, QUERY = "label", "qid"
 
 
-class IteratorReader(Reader):
+class _Examples:
+    """Examples of an iterator as a file of rows."""
+
+    name = "iterator"
+
+    def __init__(self, examples: Iterator[Any], schema: Schema, chunk_rows: int) -> None:
+        first = next(examples, None)
+        if first is None:
+            raise ReadError("the iterator is empty; there is nothing to learn from.")
+        self._rest, self.used = itertools.chain([first], examples), 0
+        self._rows, self.schema = chunk_rows, schema
+        x = first[0] if isinstance(first, tuple) and first else first
+        self._mapping = isinstance(x, Mapping)
+        if isinstance(x, Mapping):
+            self._keys = list(schema.features or x)
+            for name in (schema.label, schema.qid):
+                if name is not None and name not in self._keys:
+                    self._keys.append(name)
+        else:
+            try:
+                self._keys = list(range(len(x)))
+            except TypeError:
+                raise ReadError(
+                    f"an example must be a mapping or a sequence of values, got {shown_type(x)}; "
+                    "write (x, y) with x a dict, list or array."
+                ) from None
+        names = list(map(str, self._keys))
+        self._parts = len(first) if isinstance(first, tuple) else 0
+        if self._parts > 3:
+            raise ReadError(
+                f"an example must be (x, y) or (x, y, qid), got a tuple of {self._parts}; "
+                "put the features into a list, dict or array."
+            )
+        if self._parts >= 2:
+            self.schema = replace(self.schema, label=len(names))
+            names.append(LABEL if LABEL not in names else f"<{LABEL}>")
+        if self._parts == 3:
+            self.schema = replace(self.schema, qid=len(names))
+            names.append(QUERY if QUERY not in names else f"<{QUERY}>")
+        self.names = tuple(names)
+
+    def skip_to(self, place: int) -> None:
+        """Leave out the examples before a place."""
+        for _ in range(place - self.used):
+            if next(self._rest, self) is self:
+                raise ReadError(
+                    f"the iterator ended before example {place}, where the checkpoint was made; "
+                    "give it the whole stream again."
+                )
+        self.used = place
+
+    def batches(self, columns: Mapping[int, Any], skip: int = 0) -> Iterator[Batch]:
+        """Yield the examples that are left."""
+        import polars
+
+        while examples := list(itertools.islice(self._rest, self._rows)):
+            begin, self.used = self.used, self.used + len(examples)
+            rows: list[list[Any]] = []
+            places: list[int] = []
+            refused: list[tuple[int, str]] = []
+            for k, example in enumerate(examples, begin):
+                try:
+                    fields = self._fields(example)
+                    rows.append([self._value(fields[j], j, columns[j]) for j in columns])
+                    places.append(k)
+                except ValueError as error:
+                    refused.append((k + 1, str(error)))
+            frame = polars.DataFrame(
+                [
+                    polars.Series(f"c{j}", [row[at] for row in rows], dtype=polars.String)
+                    for at, j in enumerate(columns)
+                ]
+            )
+            at = np.array(places, dtype=np.int64)
+            yield Batch(frame, at + 1, at, refused, self.used, self.used + 1)
+
+    def _fields(self, example: Any) -> list[Any]:
+        if (len(example) if isinstance(example, tuple) else 0) != self._parts:
+            raise ValueError("it has another form than the first example")
+        x, *rest = example if self._parts else (example,)
+        if self._mapping:
+            if not isinstance(x, Mapping):
+                raise ValueError("it is not a mapping, the first example was")
+            return [*(x.get(name) for name in self._keys), *rest]
+        if isinstance(x, (str, Mapping)) or not hasattr(x, "__len__") or len(x) != len(self._keys):
+            raise ValueError(f"it must have {len(self._keys)} values, as the first example")
+        return [*x, *rest]
+
+    def _value(self, value: Any, j: int, kind: Any) -> str:
+        """Return a value of any type as a text."""
+        import polars
+
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return ""
+        if isinstance(value, str) or (kind == polars.String and not isinstance(value, float)):
+            return str(value)
+        try:
+            return repr(float(value))
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"{self.names[j]!r}: {shown_type(value)} is not a number") from None
+
+
+class IteratorReader(TabularReader):
     """Chunks of rows from an iterable of examples.
 
     An example is a tuple ``(x, y)`` or ``(x, y, qid)``, where x is a mapping from names to
@@ -57,159 +157,37 @@ class IteratorReader(Reader):
         chunk_rows: int = 1024,
         strict: bool = False,
     ) -> None:
-        super().__init__(strict=strict)
         self._make = examples if callable(examples) else None
-        source = examples() if callable(examples) else examples
+        self._given, self._asked, self._rows = examples, schema or Schema(), chunk_rows
+        started = self._start()
+        self._started: _Examples | None = started
+        super().__init__([None], started.schema, chunk_rows=chunk_rows, strict=strict)
+
+    def _start(self) -> _Examples:
+        source = self._make() if self._make is not None else self._given
         try:
-            self._examples = iter(source)
+            examples = iter(source)  # type: ignore[arg-type]
         except TypeError:
             raise ReadError(
                 f"examples must be an iterable, got {type(source).__name__}; "
                 "pass a list, a generator or a function that returns one."
             ) from None
-        self.schema = Schema() if schema is None else schema
-        first = next(self._examples, None)
-        if first is None:
-            raise ReadError("the iterator is empty; there is nothing to learn from.")
-        self._examples = itertools.chain([first], self._examples)
-        self._consumed = 0
-        self._prepare(first)
-        self.feature_names = self.layout.feature_names
-        self.n_features = self.layout.n_features
-        self.chunk_rows = chunk_rows_for(chunk_rows, self.n_features)
-        self.position = replace(Position(self.format), fingerprint=self._fingerprint())
+        return _Examples(examples, self._asked, self._rows)
 
-    def _prepare(self, first: Any) -> None:
-        """Find the names and the form of examples from the first one, and set the layout."""
-        x = first[0] if isinstance(first, tuple) and first else first
-        self._mapping = isinstance(x, Mapping)
-        if self._mapping:
-            names = [str(name) for name in (self.schema.features or x)]
-            for name in (self.schema.label, self.schema.qid):
-                if name is not None and str(name) not in names:
-                    names.append(str(name))
-        else:
-            try:
-                names = [str(j) for j in range(len(x))]
-            except TypeError:
-                raise ReadError(
-                    f"an example must be a mapping or a sequence of values, got {shown_type(x)}; "
-                    "write (x, y) with x a dict, list or array."
-                ) from None
-        self._width = len(names)
-        schema = self.schema
-        self._tuple = len(first) if isinstance(first, tuple) else 0
-        if self._tuple > 3:
-            raise ReadError(
-                f"an example must be (x, y) or (x, y, qid), got a tuple of {self._tuple}; "
-                "put the features into a list, dict or array."
-            )
-        if self._tuple >= 2:
-            schema = replace(schema, label=len(names))
-            names.append(LABEL if LABEL not in names else f"<{LABEL}>")
-        if self._tuple == 3:
-            schema = replace(schema, qid=len(names))
-            names.append(QUERY if QUERY not in names else f"<{QUERY}>")
-        self.layout: Layout = schema.layout(names, "the iterator")
-
-    def _fingerprint(self) -> str:
-        return digest(self.schema.key(), self.layout.names, self._tuple, self.chunk_rows)
+    def _open(self, index: int) -> _Examples:
+        opened = self._started
+        assert opened is not None
+        return opened
 
     def restore(self, position: Position) -> None:
         """Skip the examples before `position`; the iterator must yield the same ones again."""
         self._check_position(position, self._fingerprint())
-        if position.offset < self._consumed:
+        if position.offset < self._file.used:
             if self._make is None:
                 raise ReadError("an iterator cannot go back; pass a function that makes it anew.")
-            self._examples, self._consumed = iter(self._make()), 0
-        for _ in range(position.offset - self._consumed):
-            if next(self._examples, self) is self:
-                raise ReadError(
-                    f"the iterator ended before example {position.offset}, where the checkpoint "
-                    "was made; give it the whole stream again."
-                )
-        self._consumed = position.offset
+            self._file = self._started = self._start()
+        self._file.skip_to(position.offset)
         self.position = position
-
-    def __iter__(self) -> Iterator[Chunk]:
-        while True:
-            rows = RowBuffer(self.layout, self.chunk_rows)
-            checker = RowChecker(self, self.layout, "iterator")
-            ended = False
-            while rows.count < self.chunk_rows and not ended:
-                ended = not self._take(rows, checker)
-            first_row = self.position.row
-            self.position = replace(
-                self.position,
-                offset=self._consumed,
-                line=self._consumed + 1,
-                row=first_row + rows.count,
-                refusals=checker.refusals,
-            )
-            if rows.count:
-                X, y, qid = rows.finish(self.layout)
-                yield Chunk(X, y, qid, first_row, rows.lines[: rows.count], self.position)
-            if ended:
-                break
-        if self.position.row == 0:
-            raise self._nothing_read("the iterator")
-
-    def _take(self, rows: RowBuffer, checker: RowChecker) -> bool:
-        """Put the next example into the rows; return False at the end."""
-        example = next(self._examples, self)
-        if example is self:
-            return False
-        self._consumed += 1
-        row = rows.count
-        rows.lines[row] = self._consumed
-        missing = False
-        try:
-            fields = self._fields(example)
-            wanted = (*self.layout.numbers, *self.layout.categories,
-                      self.layout.label, self.layout.qid)  # fmt: skip
-            for j in wanted:
-                if j is None:
-                    continue
-                try:
-                    missing |= self._store(rows, row, j, fields[j])
-                except RefusedFieldError as error:
-                    raise RefusedFieldError(f"{self.layout.names[j]!r}: {error}") from None
-        except RefusedFieldError as error:
-            checker.refuse(self._consumed, str(error))
-        else:
-            rows.take_in(row + 1, missing, self.layout, checker)
-        checker.flush()
-        return True
-
-    def _fields(self, example: Any) -> list[Any]:
-        if (len(example) if isinstance(example, tuple) else 0) != self._tuple:
-            raise RefusedFieldError("it has another form than the first example")
-        x, *rest = example if self._tuple else (example,)
-        if self._mapping:
-            if not isinstance(x, Mapping):
-                raise RefusedFieldError("it is not a mapping, the first example was")
-            return [*(x.get(name) for name in self.layout.names[: self._width]), *rest]
-        if isinstance(x, (str, Mapping)) or not hasattr(x, "__len__") or len(x) != self._width:
-            raise RefusedFieldError(f"it must have {self._width} values, as the first example")
-        return [*x, *rest]
-
-    def _store(self, rows: RowBuffer, row: int, j: int, value: Any) -> bool:
-        """Store one value of any type; return True if it is missing."""
-        layout = self.layout
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            value = ""
-        if j in layout.levels:
-            if value == "":
-                rows.store_missing_code(layout, row, j)
-                return True
-            return rows.settle(layout, row, j, str(value))
-        if isinstance(value, str):
-            return rows.settle(layout, row, j, value)
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise RefusedFieldError(f"{shown_type(value)} is not a number") from None
-        return rows.settle(layout, row, j, repr(number))
 
 
 def shown_type(value: Any) -> str:

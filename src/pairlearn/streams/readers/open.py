@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pairlearn.streams.readers.base import Reader, ReadError
-from pairlearn.streams.readers.byte_source import HEAD, ByteSource, sniff
+from pairlearn.streams.readers.files import TextSource, sniff
 from pairlearn.streams.readers.schema import Schema
 
 Opener = Callable[..., Reader]
@@ -130,7 +130,7 @@ def find_format(source: str | os.PathLike[str]) -> str:
     path = Path(source)
     if path.is_dir():
         return "arrow"
-    kind = sniff(path)
+    kind = sniff(source)
     if kind in ("parquet", "arrow", "npy", "duckdb"):
         return kind
     suffixes = [s for s in path.suffixes if s not in _COMPRESSIONS]
@@ -138,7 +138,7 @@ def find_format(source: str | os.PathLike[str]) -> str:
     found = _SUFFIXES.get(last)
     if found is None and (last in _FOREIGN or kind == "zip"):
         raise ReadError(f"{path} {_FOREIGN.get(last, _FOREIGN['.zip'])}.")
-    found = found or _format_of_text(path)
+    found = found or _format_of_text(source)
     if found is None:
         raise ReadError(
             f"{path}: neither the content nor the name tells the format; pass format= one of "
@@ -147,14 +147,12 @@ def find_format(source: str | os.PathLike[str]) -> str:
     return found
 
 
-def _format_of_text(path: Path) -> str | None:
+def _format_of_text(path: str | os.PathLike[str]) -> str | None:
     """Return the format of a text by its first two lines, or None."""
-    source, head = ByteSource(path), bytearray(HEAD)
-    try:
-        size = source.readinto(memoryview(head))
-    finally:
-        source.close()
-    lines = [line for line in head[:size].decode("utf-8", "replace").splitlines() if line.strip()]
+    source = TextSource(path)
+    head = source.read(4096)
+    source.close()
+    lines = [line for line in head.decode("utf-8", "replace").splitlines() if line.strip()]
     if len(lines) < 2:
         return None
     if all(map(_SVMLIGHT.fullmatch, lines[: max(1, min(2, len(lines) - 1))])):
@@ -180,7 +178,7 @@ def open_reader(
 
     Parameters
     ----------
-    source : path, "-", or list of paths of one format
+    source : path, URL, "-", or list of paths of one format
         What to read.
     schema : Schema, optional
         Columns, label, categories, missing values. svmlight and npy files have no names. An
@@ -198,8 +196,8 @@ def open_reader(
     seed : int, default 0
         The seed of the random order.
     **options
-        Passed to the reader: `header`, `names`, `delimiter`, `max_line_bytes` (CSV);
-        `n_features`, `zero_based`, `max_line_bytes` (svmlight); `y` (npy).
+        Passed to the reader: `header`, `names`, `delimiter` (CSV);
+        `n_features`, `zero_based` (svmlight); `y` (npy).
 
     Returns
     -------

@@ -11,7 +11,7 @@ from typing import Any
 
 from pairlearn.streams.readers.arrow import load_pyarrow
 from pairlearn.streams.readers.base import ReadError
-from pairlearn.streams.readers.byte_source import check_file
+from pairlearn.streams.readers.files import check_file
 
 _EXTRA = "queries need DuckDB and PyArrow; install pairlearn[sql]."
 

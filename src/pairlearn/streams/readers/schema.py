@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choose the columns of a source, and encode categories and missing values as numbers.
+"""Choose the columns of a source: what is a number, a category, the label, the query.
 
 A `Schema` holds the user's choices; a `Layout` is the schema applied to the columns of one source.
-Readers fill three arrays (numbers, extra = label and query, category codes). The layout assembles
-them into the feature matrix, so CSV, Parquet and iterators agree.
+`pairlearn.streams.readers.encode` turns columns into features by it.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.validation import check_count
@@ -170,11 +168,7 @@ class Layout:
         self.names = names
         self.source = source
         self._places = {name: j for j, name in enumerate(names)}
-        if len(self._places) != len(names):
-            repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-            raise ReadError(
-                f"{source} has more than one column named {listed(repeated)}; rename the columns."
-            )
+        self._repeated = {name for name, count in Counter(names).items() if count > 1}
         self.label = None if schema.label is None else self._find(schema.label, "label")
         self.qid = None if schema.qid is None else self._find(schema.qid, "qid")
         if self.label is not None and self.label == self.qid:
@@ -182,6 +176,7 @@ class Layout:
         taken = {self.label, self.qid}
         if schema.features is None:
             chosen = [j for j in range(len(names)) if j not in taken]
+            self._refuse_repeated(names[j] for j in chosen)
         else:
             chosen = [self._find(name, "feature") for name in schema.features]
             for j, count in Counter(chosen).items():
@@ -195,26 +190,29 @@ class Layout:
         self.categories = tuple(j for j in chosen if j in self.levels)
         if schema.text_labels and self.label is not None:
             self.levels[self.label] = tuple(str(c) for c in schema.classes or ())
-        self._codes = {
-            j: {level: code for code, level in enumerate(levels)}
-            for j, levels in self.levels.items()
-            if not isinstance(levels, int)
-        }
-        #: The index of a column among the numbers or among the categories.
-        self.slots = {j: k for columns in (self.numbers, self.categories)
-                      for k, j in enumerate(columns)}  # fmt: skip
+        used = (*self.numbers, *self.categories, self.label, self.qid)
+        #: The columns that are read.
+        self.used = tuple(sorted(j for j in used if j is not None))
         self._choose_missing(chosen)
         self._place_features(chosen)
 
     def _find(self, name: str | int, role: str) -> int:
         if isinstance(name, str):
             if name in self._places:
+                self._refuse_repeated([name])
                 return self._places[name]
         elif isinstance(name, int) and -len(self.names) <= name < len(self.names):
             return name % len(self.names)
         raise ReadError(
             f"{self.source} has no {role} column {name!r}; its columns: {listed(self.names)}."
         )
+
+    def _refuse_repeated(self, names: Iterable[str]) -> None:
+        if repeated := sorted(self._repeated.intersection(names)):
+            raise ReadError(
+                f"{self.source} has more than one column named {listed(repeated)}; rename the "
+                "columns."
+            )
 
     def _choose_levels(self, chosen: list[int]) -> None:
         self.levels: dict[int, int | tuple[str, ...]] = {}
@@ -270,82 +268,5 @@ class Layout:
                 names.append(f"{self.names[j]}=missing")
         self.feature_names = tuple(names)
         self.n_features = len(names)
-        # with numbers only, the array that the parser fills is already the feature matrix
-        self.plain = not self.categories and not self.indicator
         # a hashed column is mostly zeros
         self.sparse = any(isinstance(self.levels[j], int) for j in self.categories)
-
-    def refused_missing(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each row the first column that refuses its missing value, or -1."""
-        blame = np.full(len(numbers), -1, dtype=np.int64)
-        absent = [(j, np.isnan(numbers[:, k])) for k, j in enumerate(self.numbers)]
-        absent += [(j, codes[:, k] == -1) for k, j in enumerate(self.categories)]
-        for j, rows in absent:
-            if self.missing[j] == "refuse":
-                blame[rows & (blame < 0)] = j
-        return blame
-
-    def fill_missing(self, numbers: NDArray[Any]) -> None:
-        """Replace missing values by the number that the column's rule gives."""
-        for k, j in enumerate(self.numbers):
-            policy = self.missing[j]
-            if not isinstance(policy, str):
-                column = numbers[:, k]
-                column[np.isnan(column)] = policy
-
-    def assemble(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> Any:
-        """Return the feature matrix; NaN and code -1 are missing, code -2 is unknown."""
-        if self.plain:
-            return numbers
-        return self._sparse(numbers, codes) if self.sparse else self._dense(numbers, codes)
-
-    def _dense(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
-        X = np.zeros((len(numbers), self.n_features), dtype=self.schema.dtype)
-        for k, j in enumerate(self.numbers):
-            column = X[:, self.first[j]]
-            column[:] = numbers[:, k]
-            if j in self.indicator:
-                absent = np.isnan(column)
-                column[absent] = 0.0
-                X[absent, self.indicator[j]] = 1.0
-        for k, j in enumerate(self.categories):
-            known = np.flatnonzero(codes[:, k] >= 0)
-            X[known, self.first[j] + codes[known, k]] = 1.0
-            if j in self.indicator:
-                X[codes[:, k] == -1, self.indicator[j]] = 1.0
-        return X
-
-    def _sparse(self, numbers: NDArray[Any], codes: NDArray[np.int64]) -> Any:
-        """Return the feature matrix as CSR."""
-        from scipy.sparse import csr_matrix
-
-        n = len(numbers)
-        places: list[NDArray[np.int64]] = []
-        entries: list[NDArray[Any]] = []
-        for j in sorted(self.first, key=self.first.__getitem__):
-            if j in self.levels:
-                code = codes[:, self.slots[j]]
-                absent = code == -1
-                places.append(np.where(code >= 0, self.first[j] + code, -1))
-                entries.append(np.ones(n))
-            else:
-                value = numbers[:, self.slots[j]]
-                absent = np.isnan(value)
-                places.append(np.where(absent | (value == 0.0), -1, self.first[j]))
-                entries.append(value)
-            if j in self.indicator:
-                places.append(np.where(absent, self.indicator[j], -1))
-                entries.append(np.ones(n))
-        place = np.stack(places, axis=1)
-        kept = place >= 0
-        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-        data = np.stack(entries, axis=1)[kept].astype(self.schema.dtype)
-        indices = place[kept].astype(np.int32)
-        return csr_matrix((data, indices, indptr.astype(np.int32)), shape=(n, self.n_features))
-
-    def code_of(self, j: int, value: str) -> int:
-        """Return the code of a category in column j; -2 if it is not among the levels."""
-        levels = self.levels[j]
-        if isinstance(levels, int):
-            return bucket_of(value, levels)
-        return self._codes[j].get(value, -2)

@@ -1,34 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read svmlight (LIBSVM) text in chunks of sparse rows."""
+"""Read svmlight (LIBSVM) text in chunks of sparse rows, by scikit-learn's parser."""
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import Chunk, Position, ReadError, digest
-from pairlearn.streams.readers.byte_window import MAX_LINE_BYTES, Blocks, TextReader, too_long
-from pairlearn.streams.readers.row_buffer import (
-    RefusedFieldError,
-    RowChecker,
-    parse_number,
-    shown,
-    unexpected_label,
-)
+from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
+from pairlearn.streams.readers.encode import shown, unexpected_label
+from pairlearn.streams.readers.files import TextSource, is_path, stamp_of
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
 #: The largest index, so that the number of features fits into 32 bits.
 LARGEST_INDEX = (1 << 31) - 2
 #: A width found in the data is accepted up to this limit, or up to one feature per byte of text.
 PLAUSIBLE_WIDTH = 1 << 24
-ENTRIES = 1 << 18  # a chunk ends after the row that reaches this number of entries
+#: Bytes of text in a chunk, about.
+_BLOCK = 1 << 21
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
+)
+_ENTRY = re.compile(r"(\d+):(\S+)", re.ASCII)
+_QUERY = re.compile(r"qid:\d{1,18}", re.ASCII)
 
 
-class SvmlightReader(TextReader):
+class SvmlightReader(Reader):
     r"""Chunks of sparse rows from svmlight text.
 
     A line is ``label [qid:q] index:value ... [# comment]``.
@@ -53,8 +55,6 @@ class SvmlightReader(TextReader):
         Largest number of rows in a chunk.
     strict : bool, default False
         Stop at the first unusable row.
-    max_line_bytes : int, default 32 MiB
-        Longer lines are refused.
 
     Examples
     --------
@@ -79,259 +79,229 @@ class SvmlightReader(TextReader):
         dtype: Literal["float64", "float32"] = "float64",
         chunk_rows: int = 8192,
         strict: bool = False,
-        max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
-        super().__init__(sources, strict=strict, max_line_bytes=max_line_bytes)
+        super().__init__(strict=strict)
+        self.sources = list(sources) if isinstance(sources, (list, tuple)) else [sources]
+        if not self.sources:
+            raise ReadError("there is no file to read; name at least one.")
         if dtype not in ("float64", "float32"):
             raise ReadError(f"dtype must be 'float64' or 'float32', got {dtype!r}.")
-        self.zero_based = zero_based
-        self.qid = qid
+        self.zero_based, self.qid, self.dtype = zero_based, qid, dtype
         self.classes = None if classes is None else tuple(float(c) for c in classes)
-        self.dtype = dtype
         self.chunk_rows = check_count("chunk_rows", chunk_rows)
         self._searched = n_features is None
+        self.n_features = LARGEST_INDEX
         if n_features is None:
             n_features = self._search_width()
         self.n_features = check_count("n_features", n_features)
         if self.n_features > LARGEST_INDEX:
             raise ReadError(f"n_features must be at most {LARGEST_INDEX}, got {n_features}.")
         self.feature_names = None
-        self._open_file(0)
-        self.position = self._place(Position(self.format))
+        self._source = self._open(0)
+        self.position = Position(
+            self.format, fingerprint=self._fingerprint(), width=self.n_features,
+            stamp=stamp_of(self.sources[0]),
+        )  # fmt: skip
+
+    def _open(self, index: int) -> TextSource:
+        source = TextSource(self.sources[index])
+        if index == 0 and source.is_empty:
+            source.close()
+            raise ReadError(f"{source.name} is empty; check that it was written completely.")
+        return source
 
     def _search_width(self) -> int:
         """Read all files and return the number of features."""
-        for source in self.sources:
-            if (not isinstance(source, str) and hasattr(source, "read")) or source == "-":
-                raise ReadError(
-                    "a pipe cannot be searched for its number of features; "
-                    "pass n_features (any number at least as large as the largest index)."
-                )
-        self.n_features = LARGEST_INDEX
-        width = n_bytes = 0
+        if not all(map(is_path, self.sources)):
+            raise ReadError(
+                "a pipe cannot be searched for its number of features; "
+                "pass n_features (any number at least as large as the largest index)."
+            )
+        highest, n_bytes = -1, 0
         for index in range(len(self.sources)):
-            self._open_file(index)
-            parser = _Parser(self)
-            checker = _Uncounted(self, None, self._blocks.source.name)
-            while parser.fill(self._blocks, 1, checker).count:
-                pass
-            width = max(width, parser.highest + 1)
-            n_bytes += self._blocks.source.offset
-            self._blocks.source.close()
+            source = self._open(index)
+            for lines in _blocks(source, 1 << 62):
+                for X, _, _, _, reason in self._parsed(lines, 0):
+                    if not reason:
+                        highest = max(highest, int(X.indices.max(initial=-1)))
+            n_bytes += source.offset
+        width = highest + 1
         if width > max(PLAUSIBLE_WIDTH, n_bytes):
             raise ReadError(
-                f"{self._blocks.source.name}: the largest index is {width - self.zero_based}, in "
+                f"{source.name}: the largest index is {width - self.zero_based}, in "
                 f"{n_bytes} bytes of text; a model would take memory for all features up to it. "
                 f"Correct the index, or pass n_features={width} if it is right."
             )
         return max(1, width)
 
-    def _open_file(self, index: int) -> None:
-        super()._open_file(index)
-        if index == 0 and self._blocks.source.is_empty:
-            raise ReadError(
-                f"{self._blocks.source.name} is empty; check that it was written completely."
-            )
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the present file read so far."""
+        return self._source.offset
 
     def _fingerprint(self) -> str:
-        options = (self.zero_based, self.qid, self.classes, self.dtype, self.chunk_rows)
         width = 0 if self._searched else self.n_features
-        return digest(options, width, self.max_line_bytes)
-
-    def _place(self, before: Position) -> Position:
-        return replace(super()._place(before), width=self.n_features)
+        options = (self.zero_based, self.qid, self.classes, self.dtype)
+        return digest(options, width)
 
     def restore(self, position: Position) -> None:
         """Continue after a position that a reader of the same data saved."""
-        super().restore(position)
+        if not 0 <= position.file < len(self.sources):
+            raise ReadError("the saved position names a file that is not among the sources.")
+        stamp = stamp_of(self.sources[position.file])
+        self._check_position(position, self._fingerprint(), stamp)
+        fresh = position.file == self.position.file and self.position.offset == 0
+        if not fresh or is_path(self.sources[position.file]):
+            self._source = self._open(position.file)
         self.n_features = position.width
+        self.position = position
 
-    def _file_chunks(self) -> Iterator[Chunk]:
-        """Yield the chunks of the present file."""
-        from scipy.sparse import csr_matrix
+    def __iter__(self) -> Iterator[Chunk]:
+        for index in range(self.position.file, len(self.sources)):
+            if index != self.position.file:
+                self._source = self._open(index)
+                stamp = stamp_of(self.sources[index])
+                self.position = replace(self.position, file=index, offset=0, line=1, stamp=stamp)
+            at, skip = 0, self.position.offset
+            for lines in _blocks(self._source, self.chunk_rows):
+                at += len(lines)
+                if at > skip:
+                    chunk = self._chunk(lines[-(at - skip) :], at)
+                    skip = at
+                    if len(chunk):
+                        yield chunk
+        if self.position.row == 0:
+            raise self._nothing_read(self._source.name)
 
-        for rows, first_row in self._parsed(_Parser(self)):
-            n, nnz = rows.count, int(rows.indptr[rows.count])
-            X = csr_matrix(
-                (rows.data[:nnz], rows.indices[:nnz], rows.indptr[: n + 1]),
-                shape=(n, self.n_features),
-            )
-            yield Chunk(
-                X,
-                rows.labels[:n],
-                rows.queries[:n] if self.qid else None,
-                first_row,
-                rows.lines[:n],
-                self.position,
-            )
+    def _chunk(self, lines: list[bytes], stop: int) -> Chunk:
+        """Return the rows of some lines, of which the last has the number `stop`."""
+        from scipy import sparse
 
+        parts = list(self._parsed(lines, stop - len(lines) + 1))
+        found = [part for part in parts if not part[4]]
+        refusals = self.position.refusals
+        for _, _, _, numbers, reason in parts:
+            if reason:
+                refusals = self.refuse(refusals, self._source.name, int(numbers[0]), reason)
+        shape = (0, self.n_features)
+        X: Any = sparse.csr_matrix(shape, dtype=self.dtype)
+        y, qid, numbers = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
+        if found:
+            X = sparse.vstack([part[0] for part in found], format="csr")
+            y = np.concatenate([part[1] for part in found])
+            qid = np.concatenate([part[2] for part in found])
+            numbers = np.concatenate([part[3] for part in found])
+        first_row = self.position.row
+        self.position = replace(
+            self.position, offset=stop, line=stop + 1, row=first_row + len(y), refusals=refusals
+        )
+        return Chunk(X, y, qid if self.qid else None, first_row, numbers, self.position)
 
-class _Uncounted(RowChecker):
-    """Ignore unusable rows while the files are searched for the largest index."""
+    def _parsed(
+        self, lines: list[bytes], first: int
+    ) -> Iterator[tuple[Any, Vector, Any, Any, str]]:
+        """Yield features, labels, queries and lines of rows, or one bad line with the reason.
 
-    def flush(self) -> None:
-        self._pending.clear()
+        Lines that cannot be parsed together are halved until the bad ones are alone.
+        """
+        numbers = np.arange(first, first + len(lines))
+        try:
+            X, y, qid = self._load(lines)
+        except (ValueError, IndexError, OverflowError):
+            if len(lines) == 1:
+                reason = self._explain(lines[0].partition(b"#")[0])
+                yield None, np.empty(0), None, numbers, reason
+                return
+            half = len(lines) // 2
+            yield from self._parsed(lines[:half], first)
+            yield from self._parsed(lines[half:], first + half)
+            return
+        if len(y) < len(lines):
+            numbers = numbers[[bool(line.partition(b"#")[0].strip()) for line in lines]]
+        if len(y):
+            yield X, y, qid, numbers, ""
 
+    def _load(self, lines: list[bytes]) -> tuple[Any, Vector, Any]:
+        from sklearn.datasets import load_svmlight_file
 
-class _Rows:
-    """Arrays for the rows of one chunk in compressed sparse form."""
+        X, y, qid = load_svmlight_file(
+            io.BytesIO(b"".join(lines)), zero_based=self.zero_based, query_id=True,
+            n_features=self.n_features,
+        )  # fmt: skip
+        if self.qid and len(qid) != len(y):
+            raise ValueError
+        with np.errstate(over="ignore"):
+            X = X.astype(self.dtype, copy=False)
+        good = np.isfinite(X.data).all() and np.isfinite(y).all()
+        if not good or (self.classes is not None and not np.isin(y, self.classes).all()):
+            raise ValueError
+        return X, y, qid
 
-    def __init__(self, capacity: int, n_entries: int, dtype: str) -> None:
-        self.data: NDArray[Any] = np.empty(n_entries, dtype=dtype)
-        self.indices = np.empty(n_entries, dtype=np.int32)
-        self.indptr = np.zeros(capacity + 1, dtype=np.int32)
-        self.labels = np.empty(capacity)
-        self.queries = np.empty(capacity, dtype=np.int64)
-        self.lines = np.empty(capacity, dtype=np.int64)
-        self.count = 0
-
-    def grow(self) -> None:
-        """Double the room for entries."""
-        size = 2 * len(self.data)
-        self.data = np.resize(self.data, size)
-        self.indices = np.resize(self.indices, size)
-
-    def drop(self, begin: int, stop: int, marked: set[int]) -> None:
-        """Drop the marked rows among ``begin:stop``."""
-        count, entries = begin, int(self.indptr[begin])
-        first = self.indptr[begin : stop + 1].copy()
-        for row in range(begin, stop):
-            left, right = first[row - begin], first[row - begin + 1]
-            if row in marked:
-                continue
-            for array in (self.data, self.indices):
-                array[entries : entries + right - left] = array[left:right]
-            for array in (self.labels, self.queries, self.lines):
-                array[count] = array[row]
-            entries += int(right - left)
-            count += 1
-            self.indptr[count] = entries
-        self.count = count
-
-
-class _Parser:
-    """Run the compiled parser over the blocks of one source until a chunk is full."""
-
-    def __init__(self, reader: SvmlightReader) -> None:
-        from pairlearn.kernels.parsing import records, svmlight
-
-        self._svmlight, self._records = svmlight, records
-        self._reader = reader
-        self._deferred = np.empty((4096, records.DEFERRED_WIDTH), dtype=np.int64)
-        self._problems = np.empty((256, records.PROBLEM_WIDTH), dtype=np.int64)
-        self._capacity = ENTRIES + (ENTRIES >> 2)
-        self.line = 1
-        self.highest = -1
-
-    def fill(self, blocks: Blocks, line: int, checker: RowChecker) -> _Rows:
-        """Parse until the chunk is full or the source ends."""
-        records, reader = self._records, self._reader
-        rows = _Rows(reader.chunk_rows, self._capacity, reader.dtype)
-        state = np.zeros(records.STATE_SIZE, dtype=np.int64)
-        state[records.LINE] = line
-        state[records.HIGHEST] = self.highest
-        while True:
-            state[records.POSITION] = blocks.start
-            state[records.ROW] = rows.count
-            state[records.N_ENTRIES] = rows.indptr[rows.count]
-            state[[records.N_DEFERRED, records.N_PROBLEMS]] = 0
-            arrays = (rows.data, rows.indices, rows.indptr, rows.labels, rows.queries, rows.lines)
-            self._svmlight.parse_svmlight(
-                blocks.address, blocks.end, blocks.final, blocks.max_line_bytes,
-                0 if reader.zero_based else 1, reader.n_features, arrays, reader.chunk_rows,
-                ENTRIES, (self._deferred, self._problems, state),
-            )  # fmt: skip
-            blocks.start = int(state[records.POSITION])
-            self._collect(blocks, state, rows, checker)
-            checker.flush()
-            status = state[records.STATUS]
-            if status == records.ENTRIES_FULL:
-                rows.grow()
-                self._capacity = len(rows.data)
-            elif status == records.DEFERRED_FULL and not state[records.N_DEFERRED]:
-                self._deferred = np.empty((2 * len(self._deferred), 5), dtype=np.int64)
-            elif status == records.DONE:
-                # deliver a full chunk before waiting for more of a slow pipe
-                full = rows.count == reader.chunk_rows or rows.indptr[rows.count] >= ENTRIES
-                if blocks.final or full:
-                    break
-                if not blocks.too_long:
-                    blocks.refill()
-                else:
-                    checker.refuse(int(state[records.LINE]), too_long(blocks.max_line_bytes))
-                    blocks.skip_line()
-                    state[records.LINE] += 1
-            elif status == records.ROWS_FULL and (
-                rows.count == reader.chunk_rows or rows.indptr[rows.count] >= ENTRIES
-            ):
-                break
-        checker.flush()
-        self.line = int(state[records.LINE])
-        self.highest = int(state[records.HIGHEST])
-        return rows
-
-    def _collect(
-        self, blocks: Blocks, state: NDArray[np.int64], rows: _Rows, checker: RowChecker
-    ) -> None:
-        """Parse the fields that the kernel left open and drop unusable rows."""
-        records, reader = self._records, self._reader
-        begin, stop = rows.count, int(state[records.ROW])
-        for line, reason, detail, place in self._problems[: state[records.N_PROBLEMS]].tolist():
-            near = blocks.take(place, min(place + 40, blocks.end)).split("\n")[0]
-            checker.refuse(line, self._explain(reason, detail, near.split(" ")[0]))
-        for row, entry, first, last, _ in self._deferred[: state[records.N_DEFERRED]].tolist():
-            try:
-                value = parse_number(blocks.take(first, last), ())
-            except RefusedFieldError as error:
-                what = "label" if entry < 0 else f"feature {self._index(rows, entry)}"
-                checker.mark(row, f"{what}: {error}")
-                continue
-            if entry >= 0:
-                with np.errstate(over="ignore"):  # overflow of float32 is refused below
-                    rows.data[entry] = value
-            else:
-                rows.labels[row] = value
+    def _explain(self, line: bytes) -> str:
+        """Return why a line cannot be used."""
+        label, *entries = (part.decode("utf-8", "replace") for part in line.split())
+        if not _NUMBER.fullmatch(label):
+            return f"label: {shown(label)} is not a number"
+        if np.isnan(float(label)):
+            return "the label is missing; leave an absent feature out of the line"
+        if np.isinf(float(label)):
+            return f"label: {shown(label)} is infinite"
+        if self.classes is not None and float(label) not in self.classes:
+            return unexpected_label(repr(float(label)), self.classes)
+        before = -1
+        if entries and entries[0].startswith("qid"):
+            if not _QUERY.fullmatch(entries[0]):
+                return f"{shown(entries[0])} is not qid:NUMBER directly after the label"
+            del entries[0]
+        elif self.qid:
+            return "the query is missing; write qid:NUMBER after the label"
+        for entry in entries:
+            found = _ENTRY.fullmatch(entry)
+            if found is None:
+                if entry.startswith("qid"):
+                    return f"{shown(entry)} is not qid:NUMBER directly after the label"
+                return f"{shown(entry)} is not index:value"
+            if not _NUMBER.fullmatch(found[2]):
+                return f"feature {found[1][:20]}: {shown(found[2])} is not a number"
+            index, value = int(found[1][:20]), float(found[2])
+            if index == 0 and not self.zero_based:
+                return f"{shown(entry)}: index 0 in a file that counts from 1; pass zero_based=True"
+            if index <= before:
+                return f"{shown(entry)}: indices must ascend; sort the features of the line"
+            if index - (not self.zero_based) >= self.n_features:
+                return (
+                    f"{shown(entry)}: the index is beyond n_features={self.n_features}; "
+                    "raise n_features"
+                )
             if np.isnan(value):
-                what = "the label" if entry < 0 else f"the value of {self._index(rows, entry)}"
-                checker.mark(row, f"{what} is missing; leave an absent feature out of the line")
-        if reader.dtype == "float32":
-            part = slice(int(rows.indptr[begin]), int(rows.indptr[stop]))
-            for entry in np.flatnonzero(np.isinf(rows.data[part])).tolist():
-                entry += part.start
-                row = int(np.searchsorted(rows.indptr[: stop + 1], entry, side="right")) - 1
-                checker.mark(row, f"feature {self._index(rows, entry)} is too large for float32")
-        if reader.classes is not None:
-            known = np.isin(rows.labels[begin:stop], reader.classes)
-            for row in np.flatnonzero(~known).tolist():
-                label = repr(float(rows.labels[begin + row]))
-                checker.mark(begin + row, unexpected_label(label, reader.classes))
-        if reader.qid:
-            for row in np.flatnonzero(rows.queries[begin:stop] < 0).tolist():
-                checker.mark(begin + row, "the query is missing; write qid:NUMBER after the label")
-        rows.count = stop
-        if checker.marked:
-            for row, reason in checker.marked.items():
-                checker.refuse(int(rows.lines[row]), reason)
-            rows.drop(begin, stop, set(checker.marked))
-            checker.marked.clear()
+                return f"the value of {index} is missing; leave an absent feature out of the line"
+            if np.isinf(value):
+                return f"feature {index}: {shown(found[2])} is infinite"
+            if abs(value) > float(np.finfo(self.dtype).max):
+                return f"feature {index} is too large for float32"
+            before = index
+        return "it is not a line of svmlight"
 
-    def _index(self, rows: _Rows, entry: int) -> int:
-        return int(rows.indices[entry]) + (not self._reader.zero_based)
 
-    def _explain(self, reason: int, detail: int, near: str) -> str:
-        """Return the reason for refusing a line."""
-        records = self._records
-        if reason == records.TOO_LONG:
-            return too_long(self._reader.max_line_bytes)
-        if reason == records.BAD_QID:
-            return f"{shown(near)} is not qid:NUMBER directly after the label"
-        if reason == records.NOT_ASCENDING:
-            return f"{shown(near)}: indices must ascend; sort the features of the line"
-        if reason == records.INDEX_TOO_SMALL:
-            return f"{shown(near)}: index 0 in a file that counts from 1; pass zero_based=True"
-        if reason == records.INDEX_TOO_LARGE:
-            return (
-                f"{shown(near)}: the index is beyond n_features={self._reader.n_features}; "
-                "raise n_features"
-            )
-        return f"{shown(near)} is not index:value"
+def _blocks(source: TextSource, most: int) -> Iterator[list[bytes]]:
+    """Yield the lines of a text in blocks of at most `most` lines; the source is closed."""
+    rest = b""
+    try:
+        while True:
+            part = source.read(_BLOCK)
+            data = rest + part
+            end = data.rfind(b"\n") + 1 if part else len(data)
+            rest = data[end:]
+            if source.offset == len(part):
+                data = data.removeprefix(b"\xef\xbb\xbf")
+            lines = data[: len(data) - len(rest)].splitlines(keepends=True)
+            for begin in range(0, len(lines), most):
+                yield lines[begin : begin + most]
+            if not part:
+                return
+            if len(rest) > 1 << 25:
+                raise ReadError(
+                    f"{source.name} has a line longer than {1 << 25} bytes; check the line ends."
+                )
+    finally:
+        source.close()

@@ -27,7 +27,6 @@ from pairlearn.estimators.shared.evidence import Best, Candidate, Choice, best_o
 from pairlearn.estimators.shared.weights import judged_auc
 from pairlearn.folds import members_of, n_folds_of, n_repeats_of, stratified
 from pairlearn.losses import PairLoss
-from pairlearn.metrics import AveragePrecision
 from pairlearn.solvers.closed_form.fisher import FISHER_BELOW, with_fisher
 from pairlearn.solvers.exact.batch import ExactSolver, PairObjective
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
@@ -137,7 +136,7 @@ def choose_ridge(
     """
     objective, loss, keys = task.objective, task.loss, task.keys
     assert keys is not None
-    by_precision = isinstance(objective.metric, AveragePrecision)
+    by_precision = objective.title == "average precision"
     cap = _PRECISION_CAP if by_precision else _CLASS_CAP
     if _visits_pairs(loss):
         cap = _ALL_PAIRS_CAP

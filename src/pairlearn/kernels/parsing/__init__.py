@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: BSD-3-Clause
-"""To numbers: text (`csv`, `svmlight`), columns in memory (`columns`), dicts (`dicts`)."""
