@@ -251,7 +251,7 @@ def _paper(folder: Path, seed: int) -> Chapter:
         done = compare(
             [load("breast_cancer"), load("digits_8")],
             [find_method(name) for name in _RIVALS],
-            store=folder / "results.sqlite", n_splits=3, seed=seed,
+            store=folder / "results.jsonl", n_splits=3, seed=seed,
         )  # fmt: skip
     auc = {(row.dataset, row.method): row.auc.mean for row in auc_rows(done)}
     cpu = {(row.dataset, row.method): row.cpu_seconds for row in cost_rows(done)}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The scores of six teams with their intervals, and how often each won against each."""
+"""The scores of six teams with their intervals."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from pairlearn import PairwiseRatings
-from pairlearn.estimators import plot_ratings, plot_win_rates
+from pairlearn.estimators import plot_ratings
 
 teams = np.array(["Ajax", "Bremen", "Celtic", "Dynamo", "Everton", "Flora"])
 wins = np.array(
@@ -20,6 +20,5 @@ model = PairwiseRatings().fit(
     np.repeat([1.0, 0.5, 0.0], len(a)),
     sample_weight=games,
 )
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.3), layout="constrained")
-plot_ratings(model, ax=left)
-plot_win_rates(model, ax=right)
+figure, ax = plt.subplots(figsize=(5.0, 3.0), layout="constrained")
+plot_ratings(model, ax=ax)

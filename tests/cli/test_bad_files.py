@@ -114,7 +114,7 @@ def test_bad_permissions_as_another_user(tmp_path):
         "import os, sys\n"
         "from pairlearn.cli.program import program\n"
         "from pairlearn.cli.running import run\n"
-        "import pairlearn.cli.wording, pairlearn.estimators.auc.classifier\n"
+        "import pairlearn.cli.shared.output, pairlearn.estimators.auc.classifier\n"
         "os.setuid(65534)\n"
         f"sys.exit(run(program, ['train', {str(tmp_path / 'd.csv')!r}, '--label', 'y', '-o', "
         f"{os.devnull!r}]))"

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from pairlearn import AUCClassifier
 from pairlearn.cli.program import program
-from pairlearn.cli.training.cluster_training import _files
+from pairlearn.cli.train_cluster import _files
 from pairlearn.progress import Progress
 
 pd = pytest.importorskip("pandas")
@@ -130,7 +130,7 @@ def test_a_local_cluster_of_which_a_worker_dies(files, tmp_path, monkeypatch):
                 killed.append(workers[0].pid)
                 os.kill(workers[0].pid, signal.SIGKILL)
 
-    monkeypatch.setattr("pairlearn.cli.training.cluster_training.Progress", Killing)
+    monkeypatch.setattr("pairlearn.cli.train_cluster.Progress", Killing)
     trained = run("train", f"{files}/*.parquet", "--label", "bought", "--exclude", "note",
                   "--dask", "local", "-o", tmp_path / "model.safetensors", "--json")  # fmt: skip
     assert trained.exit_code == 0, trained.output

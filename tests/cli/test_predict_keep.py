@@ -139,3 +139,20 @@ def test_a_model_without_a_table_has_no_columns_to_keep(tmp_path, monkeypatch, c
     for option in (["--keep", "a"], ["--missing", "impute"]):
         _, err = call(capsys, "predict", "m", "t.npy", *option, status=2)
         assert "not trained on a table of named columns" in err
+
+
+def test_a_kept_column_is_never_lost_to_another_of_its_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = "".join(f"{a:.3f},{b:.3f},{int(a > 0)}\n" for a, b in rng.normal(size=(60, 2)))
+    Path("d.csv").write_text("a,b,y\n" + rows)
+    call(capsys, "train", "d.csv", "--label", "y", "--model", "linear", "-o", "m")
+    Path("n.csv").write_text("a,b,score,line,score (data)\n1,2,9,8,7\n")
+    out, _ = call(capsys, "predict", "m", "n.csv", "--keep", "score,line,score (data)")
+    [row] = rows_of(out)
+    assert {row[name] for name in row if "(data)" in name} == {"9", "8", "7"}
+    Path("twice.csv").write_text("a,a,b\n1,2,3\n")
+    _, err = call(capsys, "predict", "m", "twice.csv", status=1)
+    assert "more than one column named 'a'" in err or "more than one column named a" in err
+    out, _ = call(capsys, "predict", "m", "n.csv", "d.csv")
+    assert [row["file"] for row in rows_of(out)] == ["n.csv", *["d.csv"] * 60]

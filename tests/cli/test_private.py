@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from sklearn.ensemble import RandomForestClassifier
 
 from pairlearn import AUCClassifier, AUCStack, PrivacyLedger, load_model
+from pairlearn.cli.private.records import read_facts, read_rows
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run as run_program
-from pairlearn.cli.shared.private_records import read_facts, read_rows
 from pairlearn.privacy.evaluation import private_roc_auc
 
 BOUNDS = """
@@ -344,7 +344,6 @@ def test_refusals(files):
         ("label = 'y'\n[features]\na = [0]", "needs public bounds"),
         ("lable = 'y'", "may say"),
         ("label = ", "not TOML"),
-        ("user = 'u'\nlabel = 'y'\n[features]\na = [0, 1]", "stands in person = 'u'"),
         ("person = 3\nlabel = 'y'\n[features]\na = [0, 1]", "person must be a column or a list"),
         ("person = []\nlabel = 'y'\n[features]\na = [0, 1]", "person must be a column or a list"),
         ("delimiter = ', '\nlabel = 'y'\n[features]\na = [0, 1]", "one character"),

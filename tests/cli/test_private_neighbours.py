@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from pairlearn import PrivacyLedger
+from pairlearn.cli.private.records import Rows, read_rows
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
-from pairlearn.cli.shared.private_records import Rows, read_rows
 from pairlearn.models import read_model
 
 FACTS = """
@@ -238,7 +238,7 @@ def test_the_comparison_sees_what_a_careless_program_shows(compare, monkeypatch,
     def careless(path, facts):
         return spoiled(read_rows(path, facts))
 
-    monkeypatch.setattr("pairlearn.cli.shared.private_records.read_rows", careless)
+    monkeypatch.setattr("pairlearn.cli.private.records.read_rows", careless)
     try:
         seen = compare("texts")
     except AssertionError:

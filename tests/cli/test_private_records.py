@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pairlearn.cli.shared.private_records import PublicFacts, read_rows
+from pairlearn.cli.private.records import PublicFacts, read_rows
 
 NAMES = ("a", "b", "y")
 

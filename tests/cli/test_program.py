@@ -13,9 +13,9 @@ import click
 import numpy as np
 import pytest
 
-from pairlearn.cli.output import emit
 from pairlearn.cli.program import COMMANDS, program
 from pairlearn.cli.running import run
+from pairlearn.cli.shared.output import emit
 from pairlearn.models import ModelRecord, write_model
 from pairlearn.progress import Progress, format_count
 

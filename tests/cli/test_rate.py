@@ -113,7 +113,7 @@ def test_rows_that_are_no_votes_are_counted(capsys, here):
         ("winner,loser\n", [], "holds no vote that can be used"),
         ("winner,loser\nann,ann\n", [], "holds no vote that can be used (1 row refused"),
         ("x,y\nann,bob\n", [], "neither the columns winner and loser nor a, b and outcome"),
-        (VOTES, ["--by", "juge"], "--by: votes.csv has no column 'juge'; did you mean 'judge'?"),
+        (VOTES, ["--by", "juge"], "votes.csv has no column 'juge'; did you mean 'judge'?"),
         (VOTES, ["--winner", "winner"], "--winner needs --loser too"),
         (VOTES, ["--winner", "winner", "--a", "b"], "give --winner and --loser, or --a, --b and"),
         (VOTES, ["--winner", "winner", "--loser", "loser", "--home"], "--home needs --a, --b and"),
@@ -199,3 +199,17 @@ def test_inspect_of_private_ratings(capsys):
     assert "3 players" in out
     assert "highest scores:\n  ann  " in out
     assert "players: [" not in out
+
+
+def test_gaps_are_no_players_and_whole_numbers_have_no_point(capsys, here):
+    text = "winner,loser\na,b\nb,a\na,NaN\na,N/A\nNULL,b\n1.0,2\n2.0,a\nGPT 4.0,a\na,GPT 4.0\nb,1\n"
+    (here / "votes.csv").write_text(text)
+    status, out, err = rate(capsys, "votes.csv", "--json")
+    assert status == 0
+    players = {player["player"] for player in json.loads(out)["players"]}
+    assert players == {"a", "b", "1", "2", "GPT 4.0"}
+    assert "3 rows refused; first: votes.csv:4: a player has no name" in err
+    (here / "votes.csv").write_text("winner,loser,winner\na,b,c\nb,a,c\n")
+    status, _, err = rate(capsys, "votes.csv")
+    assert status == 1
+    assert "more than one column 'winner'; rename all but one" in err

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
@@ -13,8 +12,8 @@ import pytest
 from pairlearn import SGD, AUCClassifier, Exact, Hats, Push, Threshold, load_model
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
-from pairlearn.cli.shared.problem_kinds import PROBLEMS
-from pairlearn.cli.shared.settings import Setting, Settings
+from pairlearn.cli.shared.scoring import PROBLEMS
+from pairlearn.cli.shared.settings import Settings, setting_of
 from pairlearn.estimators import MetricSGD
 from pairlearn.estimators.shared.rules import Costs
 from pairlearn.models import read_model
@@ -37,7 +36,7 @@ def made(*texts, problem="auc"):
     found = Settings()
     for text in texts:
         path, _, value = text.partition("=")
-        found[path] = Setting.of(path, value)
+        found[path] = setting_of(path, value)
     return PROBLEMS[problem].make(found, 0)
 
 
@@ -99,27 +98,26 @@ def test_paths_reach_parts(texts, parameters):
         (["solver"], "--set must be PATH=VALUE, as in solver.step_size=0.1; got 'solver'"),
         (["=3"], "--set must be PATH=VALUE"),
         (["solver="], "has no value"),
-        (["sovler.step_size=1"], "did you mean solver.step_size?"),
-        (["step_size=1"], "did you mean solver.step_size?"),
-        (["solver.stepsize=1"], "solver has no field stepsize; did you mean 'step_size'?"),
+        (["sovler.step_size=1"], "did you mean 'solver'?"),
+        (["step_size=1"], "AUCClassifier has no step_size"),
+        (["solver.stepsize=1"], "no solver has stepsize; did you mean 'step_size'?"),
         (["solver=sdg"], "did you mean 'sgd'?"),
         (["solver.ridge=1"], "needs --set solver=exact or --set solver=moments"),
-        (["solver=sgd", "solver.ridge=1"], "solver=sgd has no field ridge; there are step_size"),
-        (["objective.power=4", "objective.max_fpr=0.1"], "no objective has all of the fields"),
+        (["solver=sgd", "solver.ridge=1"], "has no field ridge; there are step_size"),
+        (["objective.power=4", "objective.max_fpr=0.1"], "no objective has all of these fields"),
         (["solver.pairing=fivo"], "--set solver.pairing=fivo: pairing must be one of"),
         (["solver.step_size=-1"], "--set solver.step_size=-1: step_size must be a positive number"),
-        (["solver.step_size=nan"], "--set solver.step_size=nan: NaN is no value"),
+        (["solver.step_size=nan"], "--set solver.step_size=nan: step_size must be"),
         (["solver.step_size=1e400"], "larger than any number"),
         (["solver.step_size=inf"], "--set solver.step_size=inf: step_size must be a positive"),
         (["features.n_knots=2.5"], "--set features.n_knots=2.5: n_knots must be a whole number"),
-        (["features.monotone={a"], "is not JSON"),
         (["decision.false_positive=1"], "false_negative"),
         (["objective=pusch"], "did you mean 'push'?"),
         (["objective.power=2", "objective=pusch"], "--set objective=pusch: objective must be"),
-        (["decision=0.5", "decision.calibration=isotonic"], "it has no fields."),
+        (["decision=0.5", "decision.calibration=isotonic"], "has no field calibration."),
         (["random_state=3"], "use --seed"),
         (["callbacks=3"], "in Python only"),
-        (["stream.windwo=3"], "stream has no field windwo; did you mean 'window'?"),
+        (["stream.windwo=3"], "has no field windwo; did you mean 'window'?"),
         (["stream=3"], "stream itself has no value"),
         (["stream.window=1"], "--set stream.window=1: window must be at least 2"),
         (["reading.hedaer=false"], "did you mean 'header'?"),
@@ -215,9 +213,8 @@ def test_config_files(train, tmp_path):
     model = load_model("m")
     assert (model.objective, model.solver) == (Push(power=2), SGD(step_size=0.25, n_passes=3))
     for text, message in (
-        ("step-size = 1", "there is no option 'step-size'; the options are"),
+        ("step-size = 1", "there is no option 'step-size'"),
         ("[set]\nsolver.stepsize = 1", "did you mean 'step_size'?"),
-        ("[set]\nsolver.step_size = nan", "NaN is no value"),
         ("[set]\n'a b' = 1", "--set must be PATH=VALUE"),
     ):
         (tmp_path / "c.toml").write_text(text)
@@ -229,24 +226,6 @@ def test_config_files(train, tmp_path):
 def test_a_command_has_its_own_settings_only(capsys):
     err = call(capsys, "predict", "m", "a", *sets("solver.step_size=1"), status=2).err
     assert "this command has settings of reading only" in err
-
-
-@pytest.mark.parametrize(
-    ("problem", "text", "message"),
-    [
-        ("auc", "validation_fraction=7", "validation_fraction must lie strictly between"),
-        ("auc", "validation_fraction=often", "validation_fraction must be a number, got 'often'."),
-        ("auc", "n_jobs=two", "n_jobs must be a whole number or null, got 'two'."),
-        ("auc", "verbose=1.5", "verbose must be a whole number, got '1.5'."),
-        ("auc", "scaling=3", "scaling must be a text or null, got '3'."),
-        ("ranking", "weight_by_grade=1", "weight_by_grade must be true or false, got '1'."),
-        ("metric", "n_neighbors=0", "n_neighbors must be"),
-    ],
-)
-def test_a_wrong_plain_value_names_its_setting(problem, text, message, train):
-    err = train("--problem", problem, *sets(text), status=2).err
-    assert f"pairlearn: --set {text}: {message}" in err
-    assert err.count("\n") == 1
 
 
 def test_train_lists_at_most_25_options_and_loads_no_solver():
@@ -286,20 +265,6 @@ def test_settings_beside_private(table, tmp_path, capsys, monkeypatch):
         ("mechanism=statistic", "did you mean 'statistics'?"),
     ):
         assert message in call(capsys, *base, *sets(text), status=2).err
-
-
-def test_compare_with_settings(table, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    base = ["compare", table, "--label", "y", "--methods", "linear", "--splits", 2,
-            "--report", "r", "--json"]  # fmt: skip
-    found = json.loads(call(capsys, *base, *sets("solver=exact", "solver.ridge=10")).out)
-    assert [row["method"] for row in found["auc"]] == [
-        "linear", "solver=exact, solver.ridge=10"
-    ]  # fmt: skip
-    err = call(capsys, *base, *sets("solver=exat"), status=2).err
-    assert "did you mean 'exact'?" in err
-    err = call(capsys, "compare", tmp_path, *sets("solver=exact"), status=2).err
-    assert "is a folder; name its files" in err
 
 
 def test_inspect_shows_parts_and_choices_for_a_person(train, capsys):

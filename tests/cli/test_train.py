@@ -491,32 +491,19 @@ def test_privacy_plan(capsys):
     found = json.loads(out)
     assert found["range_over_spread"] == 25
     assert found["epsilon"] == found["smallest_epsilon"]
-    for sizes in (
-        ("--persons", 500, "--rows-per-person", 4),
-        ("--examples", 2000, "--rows-per-person", 4),
-        ("--examples", 2000, "--persons", 500),
-    ):
-        out, _ = plan(capsys, *sizes, "--epsilon", 1, "--json")
-        assert (json.loads(out)["n_examples"], json.loads(out)["n_persons"]) == (2000, 500)
+    out, _ = plan(capsys, "--examples", 2000, "--persons", 500, "--epsilon", 1, "--json")
+    assert (json.loads(out)["n_examples"], json.loads(out)["n_persons"]) == (2000, 500)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--n", "1e400"], "is not a whole number"),
         (["--n", "-5"], "is not in the range"),
-        (["--n", "10", "--epsilon", "nan"], "'nan' is not a number"),
-        (["--n", "10", "--epsilon", "1e400"], "1e400 is larger than any number"),
         (["--n", "10", "--epsilon", "-1"], "is not in the range"),
-        (["--n", "10", "--range", "5", "2", "--spread", "1"], "give the lower end first"),
-        (["--n", "10", "--range", "0", "inf", "--spread", "1"], "'inf' is not a finite number"),
-        (["--n", "10", "--range", "0", "1", "--spread", "3"], "deviation of at most 0.5"),
+        (["--n", "10", "--range", "5", "2", "--spread", "1"], "the lower end comes first"),
+        (["--n", "10", "--range", "0", "1", "--spread", "3"], "at most half of the width"),
         (["--n", "10", "--range", "0", "1"], "belong together"),
-        (["--n", "10", "--spread", "1", "--range-over-spread", "3"], "stands in place of"),
-        (["--n", "10", "--range-over-spread", "1"], "is not in the range"),
         (["--n", "10", "--persons", "20"], "each person has at least one"),
-        (["--n", "10", "--persons", "5", "--rows-per-person", "2"], "the other follows"),
-        (["--n", "10", "--rows-per-person", "7"], "leaves less than two persons"),
         (["--persons", "5"], "how many examples are there?"),
         ([], "how many examples are there?"),
     ],
@@ -571,19 +558,6 @@ def test_privacy_audit(capsys):
     assert json.loads(out)["passed"] is True
     _, err = call(capsys, "privacy", "audit", "--mechanism", "none", status=2)
     assert "'none' is not one of 'statistics'" in err
-
-
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        (("--what", "ratings", "--d", 3), "--what ratings has no features; leave --d out"),
-        (("--what", "curve-groups", "--d", 2), "--what curve-groups has no features"),
-        (("--what", "selection", "--delta", 1e-6), "promises epsilon alone; leave --delta out"),
-    ],
-)
-def test_an_audit_refuses_options_that_change_nothing(typed, message, capsys):
-    _, err = call(capsys, "privacy", "audit", "--runs", 8, *typed, status=2)
-    assert message in err
 
 
 # ------------------------------------------------------------------------------ order of rows

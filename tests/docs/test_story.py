@@ -29,13 +29,6 @@ def test_a_chapter(tmp_path, capsys):
     assert "Accuracy of three nearest neighbours" in page
 
 
-def test_a_store_of_others_is_left_alone(tmp_path, capsys):
-    (tmp_path / "results.sqlite").write_text("mine")
-    assert story.main(["--only", "paper", "--report", str(tmp_path)]) == 1
-    assert "not a store of results" in capsys.readouterr().err
-    assert (tmp_path / "results.sqlite").read_text() == "mine"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", story.CHAPTERS)
 def test_every_chapter(name, tmp_path):

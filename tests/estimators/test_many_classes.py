@@ -124,3 +124,15 @@ def test_probabilities_do_not_depend_on_where_features_lie(model, scaling, store
     found = clone(model).fit(store(far), y).predict_proba(store(far))
     # Other rows are dealt into other folds.
     assert np.abs(found - near).mean() < 0.02
+
+
+def test_a_model_of_three_classes_lists_its_attributes():
+    """A private property raised TypeError, and so did `dir`, tab completion and dask-ml."""
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    y = np.arange(90) % 3
+    for model in (
+        AUCClassifier(random_state=0).fit(X, y),
+        AUCClassifier(random_state=0).partial_fit(X, y, classes=[0, 1, 2]),
+    ):
+        assert "coef_" in dir(model)
+        assert not hasattr(model, "threshold_")

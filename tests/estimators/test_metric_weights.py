@@ -6,7 +6,7 @@ import pytest
 
 from pairlearn import MetricLearner
 from pairlearn.estimators import MetricSGD
-from pairlearn.estimators.metric import training
+from pairlearn.estimators.metric import descent
 from pairlearn.estimators.metric.start import Differences, start_from, unit_step
 from pairlearn.losses import DistanceHinge
 from pairlearn.metrics import roc_auc
@@ -98,8 +98,8 @@ def test_a_far_example_of_hardly_any_weight_hardly_counts():
 
 def test_candidates_are_judged_by_examples_of_every_label(monkeypatch):
     """The first examples of sorted data have one label, and any metric is right about them."""
-    monkeypatch.setattr(training, "_NEIGHBORS", 60)
-    monkeypatch.setattr(training, "_QUERIES", 30)
+    monkeypatch.setattr(descent, "_NEIGHBORS", 60)
+    monkeypatch.setattr(descent, "_QUERIES", 30)
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 150)
     X = np.column_stack([y + 0.3 * rng.normal(size=300), 20.0 * rng.normal(size=(300, 4))])

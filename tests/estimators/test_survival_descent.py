@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The survival ranker by steps over compared pairs: stored examples, streams, refusals."""
 
-import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -14,18 +13,15 @@ from pairlearn import (
     Constant,
     Exact,
     FifoBuffer,
-    Hats,
     LinearScore,
     Logistic,
     Moments,
     PairwiseSGD,
     Problem,
-    RandomPair,
     SurvivalRanker,
-    load_model,
 )
 from pairlearn.comparisons import EarlierEvent, signed_times
-from pairlearn.estimators.survival.task import pair_labels
+from pairlearn.estimators.survival.ranker import pair_labels
 from pairlearn.metrics.concordance import censoring_free, comparable_pairs, survival_times
 from pairlearn.solvers.exact.survival import SurvivalObjective
 from pairlearn.solvers.rows import DenseRows
@@ -146,66 +142,6 @@ def test_sparse_rows_maps_and_weights():
     assert near.score(X, Y) == pytest.approx(dense.score(X, Y), abs=0.01)
 
 
-@pytest.mark.parametrize("pairing", ["previous", FifoBuffer(4)])
-@pytest.mark.parametrize("scaling", ["auto", None])
-def test_a_stream_does_not_depend_on_chunks_and_goes_on_from_its_state(scaling, pairing):
-    solver = SGD(step_size=0.3, pairing=pairing)
-
-    def new():
-        return SurvivalRanker("logistic", solver=solver, scaling=scaling, random_state=0)
-
-    whole = new().partial_fit(X, Y)
-    chunks = new()
-    for begin in range(0, len(X), 130):
-        chunks.partial_fit(X[begin : begin + 130], Y[begin : begin + 130])
-        again = new()
-        again.restore_stream(chunks.stream_state())
-        chunks = pickle.loads(pickle.dumps(again))
-    assert chunks.coef_ == pytest.approx(whole.coef_, rel=1e-12)
-    assert (chunks.n_events_, chunks.n_steps_) == (whole.n_events_, whole.n_steps_)
-    assert whole.n_events_ == int(Y[:, 0].sum())
-    assert whole.score(X, Y) > 0.7
-
-
-def test_a_stream_is_stored_and_has_no_chances(tmp_path):
-    ranker = SurvivalRanker(solver="sgd", random_state=0).partial_fit(X, Y)
-    ranker.save(tmp_path / "m.pairlearn")
-    loaded = load_model(tmp_path / "m.pairlearn")
-    assert (loaded.predict(X) == ranker.predict(X)).all()
-    assert loaded.choice_ is None
-    for model in (ranker, loaded):
-        with pytest.raises(ValueError, match="a stream keeps no times"):
-            model.predict_survival_function(X)
-
-
-@pytest.mark.parametrize("first", ["exact", GIVEN])
-def test_a_stream_goes_on_from_a_fit(first):
-    ranker = SurvivalRanker("squared_hinge", solver=first, random_state=0).fit(X[:600], Y[:600])
-    before = ranker.coef_.copy()
-    ranker.set_params(solver=SGD(step_size=0.01)).partial_fit(X[600:], Y[600:])
-    assert 0.0 < np.linalg.norm(ranker.coef_ - before) < 0.2 * np.linalg.norm(before)
-    assert ranker.event_times_ is None
-
-
-def test_a_stream_takes_a_fitted_map():
-    with pytest.raises(ValueError, match="a stream needs fitted features"):
-        SurvivalRanker(features="hats", solver="sgd").partial_fit(X, Y)
-    fitted = Hats().fit(X)
-    ranker = SurvivalRanker(features=fitted, solver="sgd", random_state=0).partial_fit(X, Y)
-    assert ranker.predict(X).shape == (len(X),)
-
-
-def test_a_failed_chunk_leaves_the_stream_as_it_was():
-    ranker = SurvivalRanker(solver="sgd", random_state=0).partial_fit(X, Y)
-    before = ranker.coef_.copy(), ranker.n_events_
-    with pytest.raises(ValueError, match="add a constant to all times"):
-        ranker.partial_fit(X, np.column_stack((Y[:, 0], Y[:, 1] - 10.0)))
-    with pytest.raises(ValueError, match="for every chunk of a stream or for none"):
-        ranker.partial_fit(X, Y, sample_weight=np.ones(len(X)))
-    assert (ranker.coef_ == before[0]).all()
-    assert ranker.n_events_ == before[1]
-
-
 def test_what_is_refused():
     for solver, message in (
         (Moments(), "needs two classes; use solver='exact' or 'sgd'"),
@@ -216,13 +152,6 @@ def test_what_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             SurvivalRanker(solver=solver).fit(X, Y)
-    with pytest.raises(ValueError, match="needs all examples at once"):
-        SurvivalRanker(solver=SGD(pairing=RandomPair())).partial_fit(X, Y)
-    with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as found:
-        SurvivalRanker().partial_fit(X, Y)
-    assert "for partial_fit use solver='sgd'" in str(found.value.__cause__)
-    with pytest.raises(ValueError, match="use fit, or leave out ipcw"):
-        SurvivalRanker(solver="sgd", ipcw=True).partial_fit(X, Y)
     with pytest.raises(ValueError, match=r"too few events \(1\) to choose a step size"):
         SurvivalRanker(solver="sgd").fit(X[:9], np.column_stack((np.arange(9) == 0, np.arange(9))))
     assert SurvivalRanker(solver=Exact(ridge=0.1)).fit(X, Y).step_size_ is None

@@ -83,9 +83,6 @@ STREAMS = {
         X, y, classes=[0, 1], sample_weight=w
     ),
     "grades": lambda X, y, w: PairwiseRanker(scaling=None).partial_fit(X, y, sample_weight=w),
-    "survival": lambda X, y, w: SurvivalRanker(solver="sgd", scaling=None).partial_fit(
-        X, np.column_stack([y, np.arange(len(y)) % 7 + 1.0]), w
-    ),
 }
 
 

@@ -60,8 +60,6 @@ STREAMS = {
     "push": (lambda: p.AUCClassifier(objective="push", solver="sgd"), Y, {"classes": [0, 1]}),
     "classes": (lambda: p.AUCClassifier(random_state=0), GRADES, {"classes": [0, 1, 2]}),
     "ranker": (lambda: p.PairwiseRanker(solver="sgd", random_state=0), GRADES, {}),
-    "entropy": (lambda: p.EntropyRegressor(bandwidth=1.0, random_state=0), X[:, 2], {}),
-    "metric": (lambda: p.MetricLearner(random_state=0), Y, {}),
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore")

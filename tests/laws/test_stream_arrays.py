@@ -12,16 +12,12 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, 3))
 TARGET = X[:, 0] + 0.5 * RNG.standard_normal(N)
 CLASS = (TARGET > 0).astype(int)
-TIMES = np.rec.fromarrays([RNG.random(N) < 0.7, 1.0 / (1.0 + TARGET**2)], names="event,time")
 #: The model, its labels and what else a chunk gives.
 MODELS = {
     "auc": (pl.AUCClassifier, CLASS, {"classes": [0, 1]}),
     "sgd": (lambda: pl.AUCClassifier(solver="sgd"), CLASS, {"classes": [0, 1]}),
     "top": (lambda: pl.AUCClassifier("partial_auc", random_state=0), CLASS, {"classes": [0, 1]}),
     "ranker": (pl.PairwiseRanker, CLASS, {}),
-    "survival": (lambda: pl.SurvivalRanker(solver="sgd"), TIMES, {}),
-    "metric": (lambda: pl.MetricLearner(random_state=0), CLASS, {}),
-    "entropy": (lambda: pl.EntropyRegressor(random_state=0), TARGET, {}),
 }
 FORMS = {"dense": np.array, "sparse": scipy.sparse.csr_array}
 
@@ -44,8 +40,6 @@ def same(one, other):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_arrays_of_a_chunk_can_be_used_again(name, form):
-    if (name, form) == ("metric", "sparse"):
-        pytest.skip("metric learners take dense examples")
     make, labels, given = MODELS[name]
     model, y, weight = make(), labels[:SIZE].copy(), np.ones(SIZE)
     rows = FORMS[form](np.ones((SIZE, 3)))

@@ -36,9 +36,6 @@ MODELS = {
     "three classes, sgd": (auc(solver="sgd"), GRADE, {"classes": [0, 1, 2]}),
     "ranker": (lambda: pl.PairwiseRanker(random_state=0), GRADE, {"qid": QUERY}),
     "ranker, no queries": (lambda: pl.PairwiseRanker(random_state=0), GRADE, {}),
-    "survival": (lambda: pl.SurvivalRanker(solver="sgd", random_state=0), TIMES, {}),
-    "metric": (lambda: pl.MetricLearner(random_state=0), GRADE, {}),
-    "entropy": (lambda: pl.EntropyRegressor(random_state=0), TARGET, {}),
 }
 
 
@@ -92,7 +89,7 @@ def test_in_a_fit(name):
     counted(found)
 
 
-@pytest.mark.parametrize("name", ["sgd", "top", "ranker", "survival", "metric", "entropy"])
+@pytest.mark.parametrize("name", ["sgd", "top", "ranker"])
 def test_a_stream_begins_with_some_weight(name):
     make, labels, given = MODELS[name]
     part = np.arange(60)

@@ -333,8 +333,7 @@ def test_values_survive(value):
     assert decode(encode(value, "x"), "x") == value
 
 
-@pytest.mark.parametrize("kind", ["ranker", "ranker stream", "entropy", "entropy stream", "metric",
-                                  "metric stream", "metric pairs"])  # fmt: skip
+@pytest.mark.parametrize("kind", ["ranker", "ranker stream", "entropy", "metric", "metric pairs"])
 def test_the_other_estimators(kind, data, tmp_path):
     from pairlearn import SGD, EntropyRegressor, MetricLearner, PairwiseRanker
     from pairlearn.estimators import MetricSGD
@@ -347,22 +346,18 @@ def test_the_other_estimators(kind, data, tmp_path):
         learn(X, X[:, 0].round(), qid=np.arange(300) // 10)
         methods = ("predict",)
     elif kind.startswith("entropy"):
-        window = "gaussian" if "stream" in kind else Welsch(bandwidth=0.5)
-        bandwidth = "auto" if "stream" in kind else None
-        solver = SGD(n_passes=1)
-        model = EntropyRegressor(window, bandwidth=bandwidth, solver=solver, random_state=0)
-        learn = model.partial_fit if "stream" in kind else model.fit
-        learn(X, X[:, 0] + y)
+        solver, window = SGD(n_passes=1), Welsch(bandwidth=0.5)
+        model = EntropyRegressor(window, bandwidth=None, solver=solver, random_state=0)
+        model.fit(X, X[:, 0] + y)
         methods = ("predict",)
     else:
         model = MetricLearner(
             solver=MetricSGD(n_passes=1), random_state=0, rank=2, parameterization="low_rank"
         )
-        learn = model.partial_fit if "stream" in kind else model.fit
         if "pairs" in kind:
-            learn(X.reshape(150, 2, 4), np.where(y[::2] == y[1::2], 1, -1))
+            model.fit(X.reshape(150, 2, 4), np.where(y[::2] == y[1::2], 1, -1))
         else:
-            learn(X, y)
+            model.fit(X, y)
         methods = ("transform",)
     model.save(tmp_path / "m")
     loaded = load_model(tmp_path / "m")

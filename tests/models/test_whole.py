@@ -82,10 +82,7 @@ MODELS = {
     ),
     "EntropyRegressor": lambda: regressor().fit(X, TARGET),
     "EntropyRegressor map": lambda: regressor(features=Hats(), bandwidth=1.0).fit(X, TARGET),
-    "EntropyRegressor young stream": lambda: regressor().partial_fit(X, TARGET),
-    "EntropyRegressor stream": lambda: regressor(window="epanechnikov").partial_fit(
-        np.tile(X, (3, 1)), np.tile(TARGET, 3)
-    ),
+    "EntropyRegressor window": lambda: regressor(window="epanechnikov").fit(X, TARGET),
     "MetricLearner": lambda: MetricLearner(solver=SHORT, random_state=0).fit(X, GRADES),
     "MulticlassAUCClassifier": lambda: MulticlassAUCClassifier(random_state=0).fit(X, GRADES),
     "MultilabelAUCClassifier": lambda: MultilabelAUCClassifier(random_state=0).fit(X, LABELS),

@@ -7,13 +7,8 @@ import scipy.sparse
 from pairlearn.estimators.shared.judged_maps import JudgedMap
 from pairlearn.features import Hats, Identity, RandomFourier
 from pairlearn.features.base import map_into
-from pairlearn.solvers.closed_form import float_moments, mapped_moments
-from pairlearn.solvers.closed_form.float_moments import (
-    FloatMoments,
-    FloatRows,
-    RowsProblem,
-    ridge_problem,
-)
+from pairlearn.solvers.closed_form import mapped_moments
+from pairlearn.solvers.closed_form.float_moments import FloatRows, RowsProblem
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of, score_mapped
 from pairlearn.solvers.rows import as_rows
 from pairlearn.validation import DivergenceError
@@ -47,59 +42,16 @@ def test_models_are_those_of_exact_moments(name, weighted):
     exact.add(X[train], Y[train], example_weight=None if own is None else own[train])
     expected = score_mapped(features, given, exact.solve(ridge=1e-3))
     rows = FloatRows(features, given, weight)
-    one, other = (FloatMoments(rows, Y, np.flatnonzero(some)) for some in (train, rest))
-    everything = FloatMoments.joined([one, other])
-    for problem in (ridge_problem(one), ridge_problem(everything, without=other)):
-        found = centred_scores(rows, np.arange(N), problem.solve(1e-3))
+    one, other = (rows.table(Y, np.flatnonzero(some)) for some in (train, rest))
+    everything = one + other
+    for table in (one, everything - other):
+        found = centred_scores(rows, np.arange(N), rows.problem(table).solve(1e-3))
         np.testing.assert_allclose(found, expected - expected.mean(), atol=1e-8)
-    # All examples, joined beforehand or not.
-    together, later = (
-        problem.solve(1e-3)
-        for problem in (ridge_problem(everything), ridge_problem(one.add(Y, np.flatnonzero(rest))))
-    )
-    np.testing.assert_allclose(together, later, rtol=1e-9, atol=1e-12)
-
-
-def test_kept_blocks_change_nothing():
-    rows, index = FloatRows(MAPS["waves"], as_rows(X), NONE), np.arange(0, N, 2)
-    (kept,) = rows.kept([index])
-    one, other = FloatMoments(rows, Y, index), FloatMoments(rows, Y, index, kept)
-    np.testing.assert_array_equal(one.counts, other.counts)
-    for a, b in zip(one.products, other.products, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
-
-
-@pytest.mark.parametrize("count", [512, 1024])
-def test_blocks_are_parts_of_one_product(monkeypatch, count):
-    # 64 rows are mapped at once, and 256 multiplied before double precision takes over.
-    monkeypatch.setattr(mapped_moments, "_AT_ONCE", 64 * count)
-    monkeypatch.setattr(float_moments, "_IN_PART", 256)
-    features, index = RandomFourier(count).fit(X, rng=0), np.arange(0, N, 3)
-    rows = FloatRows(features, as_rows(X), NONE)
-    assert {len(own) for own, _ in rows.blocks(index)} == {64, len(index) % 64}
-    Z = features.transform(X)[index]
-    moments = FloatMoments(rows, Y, index)
-    # Single precision: numbers of size 1 / count, of 256 rows.
-    error = 1e-12 if count == 512 else 256 * 6e-8
-    for k, is_own in enumerate((Y[index] > 0, Y[index] < 0)):
-        own = Z[is_own]
-        expected = np.triu(own.T @ own)
-        np.testing.assert_allclose(np.triu(moments.products[k]), expected, atol=error)
-        np.testing.assert_allclose(moments.sums[k], own.sum(axis=0), atol=1e-5)
-        assert moments.products[k].dtype == np.float64
-
-
-def test_blocks_use_the_same_memory_unless_they_are_kept(monkeypatch):
-    monkeypatch.setattr(mapped_moments, "_AT_ONCE", 64 * 64)
-    rows, index = FloatRows(MAPS["waves"], as_rows(X), NONE), np.arange(200)
-    assert rows.dtype == np.float64
-    assert FloatRows(MAPS["waves"], as_rows(X), NONE, np.float32).dtype == np.float32
-    passing = [Z for _, Z in rows.blocks(index)]
-    assert np.shares_memory(passing[0], passing[1])
-    kept = [Z for _, Z in rows.blocks(index, keep=True)]
-    expected = MAPS["waves"].transform(X[:200])
-    np.testing.assert_array_equal(np.concatenate(kept), expected)
-    np.testing.assert_array_equal(rows.table(), MAPS["waves"].transform(X))
+    # Exact moments as a table of these rows.
+    known = rows.exact_table(exact)
+    np.testing.assert_allclose(known.weights, one.weights, rtol=1e-9)
+    found = centred_scores(rows, np.arange(N), rows.problem(known).solve(1e-3))
+    np.testing.assert_allclose(found, expected - expected.mean(), atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["hats", "waves"])
@@ -120,25 +72,17 @@ def test_rows_are_scored_in_one_memory(monkeypatch, name):
         score_mapped(features, as_rows(X[:200, :3]), w)
 
 
-def test_wide_maps_are_multiplied_in_single_precision():
-    features = RandomFourier(1024).fit(X, rng=0)
+@pytest.mark.parametrize("count", [64, 1024])
+def test_products_and_sums_of_many_blocks(monkeypatch, count):
+    monkeypatch.setattr(mapped_moments, "_AT_ONCE", 64 * count)
+    features, index = RandomFourier(count).fit(X, rng=0), np.arange(0, N, 3)
     rows = FloatRows(features, as_rows(X), NONE)
-    moments = FloatMoments(rows, Y, np.arange(N))
-    Z = features.transform(X)
-    for own, is_own in zip(moments.products, (Y > 0, Y < 0), strict=True):
-        # Products are symmetric: one half is filled.
-        product = np.triu(Z[is_own].T @ Z[is_own])
-        np.testing.assert_allclose(np.triu(own), product, atol=1e-5 * is_own.sum())
-    typical = Z.var(axis=0).mean()
-    means = [Z[Y > 0].mean(axis=0), Z[Y < 0].mean(axis=0)]
-    C = np.cov(Z[Y > 0].T, bias=True) + np.cov(Z[Y < 0].T, bias=True)
-    u = means[0] - means[1]
-    v = np.linalg.solve(C + 1e-2 * typical * np.eye(1024), u)
-    expected = Z @ (v / (1.0 + u @ v))
-    found = Z @ ridge_problem(moments).solve(1e-2)
-    # A constant is of no account to pairs.
-    gap = found - expected
-    np.testing.assert_allclose(gap, gap.mean(), atol=2e-4)
+    assert {len(own) for own, _ in rows.blocks(index)} == {64, len(index) % 64}
+    assert rows.dtype == (np.float32 if count == 1024 else np.float64)
+    table, Z = rows.table(Y, index), features.transform(X)[index]
+    for k, is_own in enumerate((Y[index] > 0, Y[index] < 0)):
+        own = np.column_stack([np.ones(is_own.sum()), Z[is_own]])
+        np.testing.assert_allclose(table.sums[k], own.T @ own, atol=1e-9 if count == 64 else 1e-3)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -147,25 +91,22 @@ def test_sums_are_those_of_repeated_rows_in_double_precision(dtype, weighted):
     features, index = MAPS["waves"], np.arange(0, N, 2)
     times = RNG.integers(1, 5, size=N) if weighted else np.ones(N, dtype=np.int64)
     weight = times.astype(np.float64) if weighted else NONE
-    moments = FloatMoments(FloatRows(features, as_rows(X), weight, dtype), Y, index)
+    table = FloatRows(features, as_rows(X), weight, dtype).table(Y, index)
     Z = features.transform(X, dtype=dtype)[index].astype(np.float64)
     for k, is_own in enumerate((Y[index] > 0, Y[index] < 0)):
         own = np.repeat(Z[is_own], times[index][is_own], axis=0)
-        assert moments.counts[k] == len(own)
+        assert table.weights[k] == len(own)
         # Single precision would lose some 1e-4 of a sum of thousands.
-        np.testing.assert_allclose(moments.sums[k], own.sum(axis=0), atol=1e-10)
+        np.testing.assert_allclose(table.sums[k, 0, 1:], own.sum(axis=0), atol=1e-10)
 
 
 @pytest.mark.parametrize("rough", [False, True])
 def test_each_ridge_has_its_own_model_whatever_was_solved_before(rough):
     rows = FloatRows(MAPS["waves"], as_rows(X), NONE)
-    moments = FloatMoments(rows, Y, np.arange(N))
-    problem = ridge_problem(moments, rough=rough)
+    problem = rows.problem(rows.table(Y, np.arange(N)), rough=rough)
     ridges = (1.0, 1e-2, 1.0)
     found = [problem.solve(ridge) for ridge in ridges]
     np.testing.assert_array_equal(found[0], found[2])
-    last = problem.solve(1e-2, last=True)
-    np.testing.assert_array_equal(last, found[1])
     Z = MAPS["waves"].transform(X)
     C = np.cov(Z[Y > 0].T, bias=True) + np.cov(Z[Y < 0].T, bias=True)
     u = Z[Y > 0].mean(axis=0) - Z[Y < 0].mean(axis=0)
@@ -177,20 +118,11 @@ def test_each_ridge_has_its_own_model_whatever_was_solved_before(rough):
         np.testing.assert_allclose(w, v, atol=error * np.abs(v).max())
 
 
-def test_a_problem_may_stand_where_another_one_stood():
-    moments = FloatMoments(FloatRows(MAPS["waves"], as_rows(X), NONE), Y, np.arange(N))
-    memory = np.full(64 * 64, np.nan)
-    for rough in (True, False):
-        found, own = (ridge_problem(moments, rough=rough, memory=given) for given in (memory, None))
-        np.testing.assert_array_equal(found.solve(0.1), own.solve(0.1))
-        assert np.shares_memory(memory, found._C)
-
-
 def test_the_problem_of_all_examples_can_be_asked_for_twice():
     rows, fold = as_rows(X), np.arange(N) % 5
     judged = JudgedMap(MAPS["waves"], rows, Y, NONE, fold, 1)
-    moments = FloatMoments(FloatRows(MAPS["waves"], rows, NONE), Y, np.arange(N))
-    expected = ridge_problem(moments).solve(1e-2)
+    floats = FloatRows(MAPS["waves"], rows, NONE)
+    expected = floats.problem(floats.table(Y, np.arange(N))).solve(1e-2)
     one, other = judged.problem(), judged.problem()
     for problem in (one, other, one):
         np.testing.assert_allclose(problem.solve(1e-2), expected, rtol=1e-7, atol=1e-9)
@@ -204,7 +136,7 @@ def test_sparse_rows(offset):
     features, models = Identity.of(5), []
     for rows in (table, scipy.sparse.csr_array(table)):
         given = FloatRows(features, as_rows(rows), NONE)
-        w = ridge_problem(FloatMoments(given, Y, np.arange(N))).solve(1e-4)
+        w = given.problem(given.table(Y, np.arange(N))).solve(1e-4)
         models.append(centred_scores(given, np.arange(N), w))
     np.testing.assert_allclose(*models, atol=1e-7)
 
@@ -215,16 +147,15 @@ def test_constant_columns_and_squares_that_overflow():
         FloatRows(Identity.of(2), as_rows(table), NONE)
     table[:, 1] = 3.0
     rows = FloatRows(Identity.of(2), as_rows(table), NONE)
-    w = ridge_problem(FloatMoments(rows, Y, np.arange(N))).solve(1e-4)
+    w = rows.problem(rows.table(Y, np.arange(N))).solve(1e-4)
     assert w[1] == 0.0
     assert w[0] != 0.0
 
 
 def test_both_classes_are_needed():
     rows = FloatRows(MAPS["hats"], as_rows(X), NONE)
-    moments = FloatMoments(rows, Y, np.flatnonzero(Y > 0))
     with pytest.raises(ValueError, match="need examples of both classes"):
-        ridge_problem(moments)
+        rows.problem(rows.table(Y, np.flatnonzero(Y > 0)))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -241,8 +172,8 @@ def test_few_rows_have_the_model_of_their_moments(name, scaled, weighted):
     rows = FloatRows(features, given, WEIGHT[:n] if weighted else NONE)
     y, some = np.where(np.arange(n) % 3 == 0, 1.0, -1.0), np.flatnonzero(np.arange(n) % 5 != 1)
     assert features.n_outputs > len(some)
-    own = ridge_problem(FloatMoments(rows, y, some), scaled=scaled)
-    few = RowsProblem(rows, rows.table(), y, some, scaled=scaled)
+    own = rows.problem(rows.table(y, some), scaled=scaled)
+    few = RowsProblem(rows, y, some, scaled=scaled)
     for ridge in (1.0, 1e-4):
         expected = own.solve(ridge, margin=0.7)
         found = few.solve(ridge, margin=0.7)
@@ -253,7 +184,7 @@ def test_few_rows_of_one_class_and_signs_are_refused():
     rows = FloatRows(MAPS["hats"], as_rows(X[:9]), NONE)
     y = np.where(np.arange(9) % 3 == 0, 1.0, -1.0)
     with pytest.raises(ValueError, match="need examples of both classes"):
-        RowsProblem(rows, rows.table(), y, np.flatnonzero(y > 0))
-    few = RowsProblem(rows, rows.table(), y, np.arange(9))
+        RowsProblem(rows, y, np.flatnonzero(y > 0))
+    few = RowsProblem(rows, y, np.arange(9))
     with pytest.raises(ValueError, match="signs of coefficients need moments"):
         few.solve(0.1, signs=np.ones(MAPS["hats"].n_outputs, dtype=np.int64))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 
 import numpy as np
@@ -12,15 +11,11 @@ from sklearn.base import BaseEstimator
 
 from pairlearn import (
     AUCClassifier,
-    ConcordanceIndex,
-    EntropyRegressor,
-    MetricLearner,
     OnlineLearner,
     PairwiseRanker,
-    SurvivalRanker,
     open_reader,
 )
-from pairlearn.streams import DriftAlarm, IteratorReader, Schema
+from pairlearn.streams import IteratorReader, Schema
 from pairlearn.streams.state import pack, unpack
 
 
@@ -56,18 +51,6 @@ def table(rng, tmp_path):
 CASES = {
     "ranker": (PairwiseRanker, "grade", None),
     "ranker in queries": (PairwiseRanker, "grade", "query"),
-    "entropy": (EntropyRegressor, "target", None),
-    "metric": (lambda: MetricLearner(random_state=0), "grade", None),
-    "metric of low rank": (
-        lambda: MetricLearner(parameterization="low_rank", rank=2, random_state=0),
-        "grade",
-        None,
-    ),
-    "metric diagonal": (
-        lambda: MetricLearner(parameterization="diagonal", random_state=0),
-        "grade",
-        None,
-    ),
 }
 
 
@@ -159,70 +142,3 @@ def test_labels_of_any_type_come_back(make, names, examples):
 def test_restarts_need_coefficients_to_start_from():
     with pytest.raises(ValueError, match="PairwiseRanker does not; leave forget at None"):
         OnlineLearner(PairwiseRanker(), forget=100)
-
-
-def survival_stream(n=900):
-    rng = np.random.default_rng(7)
-    X = rng.normal(size=(n, 3))
-    died, left = rng.exponential(np.exp(-X[:, 0])), rng.exponential(2.0, size=n)
-    return X, np.column_stack((died <= left, np.minimum(died, left)))
-
-
-def survival_learner(**settings):
-    return OnlineLearner(SurvivalRanker(solver="sgd", random_state=0), **settings)
-
-
-def test_survival_times_have_a_progressive_concordance():
-    X, y = survival_stream()
-    learner, model = survival_learner(window=300), SurvivalRanker(solver="sgd", random_state=0)
-    assert learner.concordance is None
-    scores = np.zeros(900)
-    learner.learn_one(X[0], y[0])
-    model.partial_fit(X[:1], y[:1])
-    ends = [1, 50, 100, 128, 200, 256, 500, 512, 900]  # also where young models are judged
-    for begin, end in itertools.pairwise(ends):
-        scores[begin:end] = model.predict(X[begin:end])
-        model.partial_fit(X[begin:end], y[begin:end])
-    for begin, end in zip([1, 50, 100, 200, 500], [50, 100, 200, 500, 900], strict=True):
-        learner.learn_many(X[begin:end], y[begin:end])
-    assert np.array_equal(learner.model.coef_, model.coef_)
-    # exactly the metric in memory of the last examples
-    assert learner.concordance == ConcordanceIndex()(y[-300:], scores[-300:]) > 0.65
-    late = ConcordanceIndex(ipcw=True, tau=1.0)
-    assert learner.measure(late) == late(y[-300:], scores[-300:])
-    assert learner.auc is None
-    assert learner.provenance() == {
-        "rows_seen": 900,
-        "progressive_concordance": learner.concordance,
-    }
-
-
-def test_a_survival_stream_goes_on_from_its_state():
-    X, y = survival_stream()
-    whole = survival_learner(window=200).learn_many(X, y)
-    first = survival_learner(window=200).learn_many(X[:512], y[:512])
-    second = survival_learner(window=200)
-    second.restore(unpack(*pack(first.state())))
-    assert second.concordance == first.concordance
-    second.learn_many(X[512:], y[512:])
-    assert np.array_equal(second.model.coef_, whole.model.coef_)
-    assert second.concordance == whole.concordance
-    with pytest.raises(ValueError, match="window"):
-        survival_learner(window=100).restore(first.state())
-    assert survival_learner().learn_many(X[:1], y[:1]).concordance is None  # nothing to compare
-
-
-def test_what_survival_streams_refuse():
-    X, y = survival_stream(20)
-    with pytest.raises(TypeError, match=r"no partial_fit; take .*solver='sgd'"):
-        OnlineLearner(SurvivalRanker())
-    with pytest.raises(ValueError, match="leave forget at None"):
-        survival_learner(forget=10)
-    with pytest.raises(ValueError, match="leave alarm at None"):
-        survival_learner(alarm=DriftAlarm())
-    with pytest.raises(ValueError, match="two columns, the event"):
-        survival_learner().learn_many(X, y[:, 1])
-    with pytest.raises(ValueError, match="shape"):
-        survival_learner().learn_many(X, y[:5])
-    with pytest.raises(ValueError, match="ipcw"):
-        OnlineLearner(SurvivalRanker(solver="sgd", ipcw=True)).learn_many(X, y)

@@ -24,7 +24,7 @@ from scipy import sparse
 
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
-from pairlearn.cli.training import training_data
+from pairlearn.cli.shared import reading as training_data
 from pairlearn.models import read_model
 from pairlearn.streams import OnlineLearner
 from pairlearn.streams.readers.base import Position, ReadError
@@ -262,7 +262,7 @@ class Harness:
         text = {"-": _plain(200), "- mixed": _mixed(200)}.get(data, "")
         with self.monkeypatch.context() as patch:
             if compiled:
-                patch.setattr(training_data, "_COMPILED", 0)
+                patch.setattr(training_data, "_LARGE", 0)
             # The recorded models are linear; the choice between kinds has tests of its own.
             return self.call("train", data.split()[0], "--model", "linear", *options, "-o", output,
                              *more, text=text, status=status)  # fmt: skip

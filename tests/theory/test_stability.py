@@ -16,7 +16,6 @@ from pairlearn.solvers.descent.localized import LocalizedStage
 from pairlearn.theory import (
     auc_gradient_change,
     binomial_upper,
-    excess_with_confidence,
     fitted_slope,
     generalization_gap,
     hinge_problem,
@@ -270,7 +269,3 @@ def test_the_bounds_take_the_ends_of_their_ranges():
     assert generalization_gap(0.0, lipschitz=1.0) == 0.0
     assert binomial_upper(100, 0.0, failure_probability=0.05) == 0
     assert binomial_upper(100, 1.0, failure_probability=0.05) == 100
-    with pytest.raises(ValueError, match="n must be at least 4, got 0"):
-        excess_with_confidence(
-            0, 9, lipschitz=1.0, distance=1.0, supremum=1.0, step_size=0.1, failure_probability=0.1
-        )

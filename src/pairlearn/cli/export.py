@@ -7,18 +7,17 @@ from typing import Any
 
 import click
 
+from pairlearn.cli.shared.files import OutputPath, read_argument
 from pairlearn.cli.shared.onnx_models import as_onnx, map_of, pairs_of, sigmoid_of
-from pairlearn.cli.shared.paths import FilePath, force_option, read_argument
-from pairlearn.cli.shared.problem_kinds import kind_of
+from pairlearn.cli.shared.scoring import kind_of
 
 
 @click.command("export")
 @read_argument("model")
 @click.option("--to", "kind", type=click.Choice(["json", "onnx"]), required=True,
               help="json: plain coefficients; onnx: a graph for onnxruntime.")  # fmt: skip
-@click.option("-o", "--output", type=FilePath("write", "exported", instead=True), metavar="FILE",
+@click.option("-o", "--output", type=OutputPath(), metavar="FILE",
               help="Where to write; JSON goes to standard output by default.")  # fmt: skip
-@force_option
 def command(model: str, kind: str, output: str | None) -> None:
     r"""Export a model for programs that do not use this library.
 

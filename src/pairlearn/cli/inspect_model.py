@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pairlearn.cli.output import emit, json_option
-from pairlearn.cli.shared.paths import read_argument
+from pairlearn.cli.shared.files import read_argument
+from pairlearn.cli.shared.output import emit, json_option, safe
 
 if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
@@ -80,7 +80,7 @@ def _ratings(record: ModelRecord, top: int) -> dict[str, Any] | None:
     """Return the best players of ratings, and how many players, votes and judges there are."""
     if record.estimator not in ("PairwiseRatings", "PrivateRatings"):
         return None
-    from pairlearn.estimators.ratings.storage import described
+    from pairlearn.estimators.ratings.ratings import described
     from pairlearn.models import ModelFileError
     from pairlearn.models.record import reason
 
@@ -246,4 +246,4 @@ def _text(values: dict[str, Any], top: int) -> str:
         f"written by pairlearn {values['library_version']} (format {values['format_version']}, "
         "checksum good)"
     )
-    return "\n".join(lines)
+    return "\n".join(map(safe, lines))

@@ -2,12 +2,14 @@
 """Import scikit-learn without its slow dependencies, which halves the start of a run.
 
 Training and scoring arrays need none of them. A placeholder stands for each until one of its names
-is used. pandas is hidden while scikit-learn looks for it, and can be imported later.
+is used. pandas is hidden while scikit-learn looks for it, and can be imported later. With
+``PAIRLEARN_LIGHT_IMPORTS=0`` everything is imported as usual.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -31,7 +33,7 @@ class _Later(ModuleType):
 
 def import_scikit_learn() -> None:
     """Import ``sklearn.base`` without its slow dependencies, unless they are already loaded."""
-    if "sklearn" in sys.modules:
+    if "sklearn" in sys.modules or os.environ.get("PAIRLEARN_LIGHT_IMPORTS") == "0":
         return
     for name in _LATER:
         if name not in sys.modules:

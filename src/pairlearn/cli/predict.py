@@ -9,33 +9,38 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
 from pairlearn.atomic import atomic_open
-from pairlearn.cli.output import csv_cell, json_option
-from pairlearn.cli.shared.paths import FilePath, force_option, read_argument
-from pairlearn.cli.shared.problem_kinds import kind_of
+from pairlearn.cli.shared.files import OutputPath, read_argument
+from pairlearn.cli.shared.output import csv_cell, json_option, tell
 from pairlearn.cli.shared.reading import (
     Reading,
     data_argument,
+    format_of,
+    odd_lines,
     reading_options,
-    size_of,
+    sources_of,
     split_names,
 )
+from pairlearn.cli.shared.scoring import (
+    Scored,
+    kind_of,
+    load_for_scoring,
+    open_for_model,
+    probabilities_of,
+    score_chunks,
+)
 from pairlearn.progress import Progress
-
-if TYPE_CHECKING:
-    from pairlearn.cli.shared.scoring import Scored
 
 
 @click.command("predict")
 @read_argument("model")
 @data_argument
-@click.option("-o", "--output", type=FilePath("write", "scores", instead=True), metavar="FILE",
+@click.option("-o", "--output", type=OutputPath(), metavar="FILE",
               help="Write here instead of to standard output.")  # fmt: skip
-@force_option
 @click.option("--proba", is_flag=True,
               help="Write the probability of each class instead of score and label.")  # fmt: skip
 @click.option("--raw", is_flag=True,
@@ -61,13 +66,13 @@ def command(
 ) -> None:
     r"""Score data with a model: one line for each row.
 
-    The columns are line (of the file), the ids that training left out, score, probability and
-    label; for a ranking line and score, for a regression line and prediction, for a metric line and
-    the image of the row, in which Euclidean distances are the learned ones. A kept column whose
-    name is one of these gets " (data)" behind it. Rows that cannot be used are left out, counted
-    and reported on standard error. With --json each line is a JSON object. In CSV a label that a
-    spreadsheet would take for a formula (it begins with =, +, - or @, and is no number) gets an
-    apostrophe in front; --raw leaves it as it is.
+    The columns are line (of the file; before it file, if there are several), the ids that training
+    left out, score, probability and label; for a ranking line and score, for a regression line and
+    prediction, for a metric line and the image of the row, in which Euclidean distances are the
+    learned ones. A kept column whose name is one of these gets " (data)" behind it. Rows that
+    cannot be used are left out, counted and reported on standard error. With --json each line is a
+    JSON object. In CSV a label that a spreadsheet would take for a formula (it begins with =, +, -
+    or @, and is no number) gets an apostrophe in front; --raw leaves it as it is.
 
     \b
     Examples:
@@ -77,27 +82,36 @@ def command(
       cat new.csv | pairlearn predict model.safetensors - --format csv
       pairlearn predict model.safetensors new.parquet --json -o scores.jsonl
     """
-    from pairlearn.cli.light_imports import import_scikit_learn
-    from pairlearn.cli.shared.scoring import odd_lines, open_for, score_chunks
-    from pairlearn.models import load_model
-
-    import_scikit_learn()
-    fitted = load_model(model)
+    fitted = load_for_scoring(model)
     if proba and not hasattr(fitted, "predict_proba"):
         raise click.UsageError(
             f"--proba: {model} is a {type(fitted).__name__}, which has no probabilities."
         )
     kept = None if keep is None else () if keep == "none" else split_names(keep, "--keep")
-    reader = open_for(fitted, data, reading, labelled=False, keep=kept, impute=missing == "impute")
-    with Progress(size_of(data), label="scoring") as bar, _opened(output) as file:
-        entries = _probabilities if proba else _entries
-        rows = _write(fitted, score_chunks(fitted, reader), entries, file, as_json, raw, bar)
-    if reader.refusals.count:
-        click.echo(f"pairlearn: {reader.refusals}", err=True)
-    for line in odd_lines(reader):
-        click.echo(f"pairlearn: {line}", err=True)
-    if output is not None:
-        click.echo(f"pairlearn: {output}: {rows} rows", err=True)
+    reader = open_for_model(
+        fitted, data, reading, labelled=False, keep=kept, impute=missing == "impute"
+    )
+    files = [str(source) for source in sources_of(data, format_of(data, reading), reading.query)]
+    entries = _probabilities if proba else _entries
+    rows = 0
+    with Progress(label="scoring") as bar, _opened(output) as file:
+        for scored in score_chunks(fitted, reader):
+            first = {"file": files[scored.file]} if len(files) > 1 else {}
+            for entry in _carried(scored, entries(fitted, scored)):
+                row = {**first, **entry}
+                if rows == 0 and not as_json:
+                    file.write(",".join(csv_cell(name, raw=raw) for name in row) + "\n")
+                rows += 1
+                if as_json:
+                    file.write(_json_line(row))
+                else:
+                    cells = (csv_cell(value, raw=raw) for value in row.values())
+                    file.write(",".join(cells) + "\n")
+            bar.update(rows)
+    tell(
+        *([reader.refusals] if reader.refusals.count else []), *odd_lines(reader),
+        *([] if output is None else [f"{output}: {rows} rows"]),
+    )  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -113,23 +127,6 @@ def _opened(output: str | None) -> Iterator[TextIO]:
         text.detach()  # The file gets its name before it is closed.
 
 
-def _write(
-    model: Any, chunks: Any, entries: Any, file: TextIO, as_json: bool, raw: bool, bar: Progress
-) -> int:
-    rows = 0
-    for scored in chunks:
-        for entry in _carried(scored, entries(model, scored)):
-            if rows == 0 and not as_json:
-                file.write(",".join(csv_cell(name, raw=raw) for name in entry) + "\n")
-            rows += 1
-            if as_json:
-                file.write(_json_line(entry))
-            else:
-                file.write(",".join(csv_cell(value, raw=raw) for value in entry.values()) + "\n")
-        bar.update(rows, done=scored.done)
-    return rows
-
-
 def _carried(scored: Scored, entries: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Put the kept columns between the line and what the model says."""
     if not scored.carried:
@@ -137,8 +134,12 @@ def _carried(scored: Scored, entries: Iterator[dict[str, Any]]) -> Iterator[dict
         return
     for texts, entry in zip(zip(*scored.carried.values(), strict=True), entries, strict=True):
         row = {"line": entry["line"]}
+        taken = {"file", *entry, *scored.carried}
         for name, text in zip(scored.carried, texts, strict=True):
-            row[f"{name} (data)" if name in entry else name] = text
+            new = name
+            while new in entry or new == "file" or (new != name and new in taken):
+                new = f"{new} (data)"
+            row[new] = text
         yield {**row, **entry}
 
 
@@ -155,8 +156,6 @@ def _json_line(entry: dict[str, Any]) -> str:
 
 def _entries(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
     """Yield one entry for each row: scores, probabilities and label."""
-    from pairlearn.cli.shared.scoring import probabilities_of
-
     name = kind_of(model).result
     columns: dict[str, Any] = {"line": scored.lines.tolist()}
     if scored.scores.ndim == 1:
@@ -180,8 +179,6 @@ def _entries(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
 
 
 def _probabilities(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
-    from pairlearn.cli.shared.scoring import probabilities_of
-
     found = probabilities_of(model, scored)
     columns: dict[str, Any] = {"line": scored.lines.tolist()}
     for k, label in enumerate(model.classes_.tolist()):

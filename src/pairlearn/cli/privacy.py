@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.output import emit, json_option, typed_beside
-from pairlearn.cli.shared.names import Named
-from pairlearn.cli.shared.paths import FilePath, read_argument
+from pairlearn.cli.shared.files import OutputPath, read_argument, read_option
+from pairlearn.cli.shared.output import emit, json_option
+from pairlearn.cli.shared.settings import Named
 
 _MECHANISMS = "privacy.mechanisms.by_name"
-#: What can be audited; `pairlearn.cli.audited` says how each is called.
+#: What can be audited; `pairlearn.cli.private.audited` says how each is called.
 _WHAT = (
     "fit", "groups", "bounds", "narrowing", "stream", "metric", "metric-groups", "entropy",
     "entropy-groups", "ratings", "ratings-groups", "continual", "continual-groups", "evaluation",
@@ -47,8 +47,6 @@ def _above_zero(most: float | None = None) -> click.FloatRange:
               help="Number of features.")  # fmt: skip
 @click.option("--persons", type=click.IntRange(2),
               help="Number of persons, to protect a person with all rows.")  # fmt: skip
-@click.option("--rows-per-person", type=click.FloatRange(1),
-              help="Rows of a person on average, beside --examples or --persons.")  # fmt: skip
 @click.option("--epsilon", type=_above_zero(),
               help="The privacy parameter; by default the smallest one within "
                    "--largest-loss.")  # fmt: skip
@@ -56,8 +54,6 @@ def _above_zero(most: float | None = None) -> click.FloatRange:
 @click.option("--range", "ends", type=click.FloatRange(), nargs=2, metavar="LOWER UPPER",
               help="Public bounds of a typical feature.")  # fmt: skip
 @click.option("--spread", type=_above_zero(), help="Its standard deviation, a guess.")
-@click.option("--range-over-spread", type=click.FloatRange(2),
-              help="The width of the range over that deviation, in place of both.")  # fmt: skip
 @click.option("--best-auc", type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
               default=0.8, show_default=True, help="AUC without privacy, a guess.")  # fmt: skip
 @click.option("--positives", type=_above_zero(1), default=0.5, show_default=True,
@@ -66,15 +62,8 @@ def _above_zero(most: float | None = None) -> click.FloatRange:
               help="Loss of AUC that is still useful.")  # fmt: skip
 @json_option
 def plan_command(
-    examples: int | None,
-    features: int,
-    persons: int | None,
-    rows_per_person: float | None,
-    ends: tuple[float, float] | None,
-    spread: float | None,
-    range_over_spread: float | None,
-    as_json: bool,
-    **guesses: Any,
+    examples: int | None, features: int, persons: int | None, ends: tuple[float, float] | None,
+    spread: float | None, as_json: bool, **guesses: Any,
 ) -> None:  # fmt: skip
     r"""Say what privacy will cost, before any data are touched.
 
@@ -88,70 +77,34 @@ def plan_command(
       pairlearn privacy plan --examples 2000 --features 10 --epsilon 1
       pairlearn privacy plan --examples 2000 --features 10 --largest-loss 0.01
       pairlearn privacy plan --examples 5000 --features 10 --epsilon 1 --range 0 100 --spread 15
-      pairlearn privacy plan --persons 500 --rows-per-person 4 --features 10 --epsilon 1 --json
+      pairlearn privacy plan --examples 2000 --persons 500 --features 10 --epsilon 1 --json
     """
     from pairlearn.privacy.planner import plan
 
-    examples, persons = _sizes(examples, persons, rows_per_person)
-    if ends is not None or spread is not None:
-        range_over_spread = _ratio(ends, spread, range_over_spread)
+    if examples is None:
+        raise click.UsageError("how many examples are there? Give --examples.")
+    if persons is not None and persons > examples:
+        raise click.UsageError(
+            f"--persons {persons} is more than --examples {examples}; each person has at least one."
+        )
     note = ""
-    if range_over_spread is None:
+    if ends is None or spread is None:
+        if ends is not None or spread is not None:
+            raise click.UsageError("--range and --spread belong together; give both.")
         note = (
             "\nNothing was said about the range of a feature, so a usual one is assumed; --range "
             "and --spread say yours."
         )
     else:
-        guesses["range_over_spread"] = range_over_spread
+        half = 0.5 * ends[1] - 0.5 * ends[0]
+        if not 0.0 < spread <= half:
+            raise click.UsageError(
+                f"--range {ends[0]:g} {ends[1]:g} and --spread {spread:g}: the lower end comes "
+                "first, and the spread is at most half of the width."
+            )
+        guesses["range_over_spread"] = 2.0 * (half / spread)
     found = plan(examples, features, n_persons=persons, **guesses)
     emit({**asdict(found), "loss": found.loss}, found.statement() + note, as_json=as_json)
-
-
-def _sizes(
-    examples: int | None, persons: int | None, rows_per_person: float | None
-) -> tuple[int, int | None]:
-    """Return the numbers of examples and of persons, if these are protected."""
-    if rows_per_person is not None:
-        if examples is not None and persons is None:
-            persons = round(examples / rows_per_person)
-            if persons < 2:
-                raise click.UsageError(
-                    f"--rows-per-person {rows_per_person:g} leaves less than two persons in "
-                    f"--examples {examples}."
-                )
-        elif persons is not None and examples is None:
-            examples = round(persons * rows_per_person)
-        else:
-            raise click.UsageError(
-                "--rows-per-person needs one of --examples and --persons; the other follows."
-            )
-    if examples is None:
-        raise click.UsageError(
-            "how many examples are there? Give --examples, or --persons with --rows-per-person."
-        )
-    if persons is not None and persons > examples:
-        raise click.UsageError(
-            f"--persons {persons} is more than --examples {examples}; each person has at least one."
-        )
-    return examples, persons
-
-
-def _ratio(ends: tuple[float, float] | None, spread: float | None, given: float | None) -> float:
-    """Return the width of a range over the spread."""
-    if given is not None:
-        raise click.UsageError("--range-over-spread stands in place of --range and --spread.")
-    if ends is None or spread is None:
-        raise click.UsageError("--range and --spread belong together; give both.")
-    lower, upper = ends
-    if not lower < upper:
-        raise click.UsageError(f"--range {lower:g} {upper:g} is empty; give the lower end first.")
-    half = 0.5 * upper - 0.5 * lower
-    if spread > half:
-        raise click.UsageError(
-            f"--spread {spread:g} is too large: values between {lower:g} and {upper:g} have a "
-            f"standard deviation of at most {half:g}."
-        )
-    return 2.0 * (half / spread)
 
 
 @command.command("certify")
@@ -270,7 +223,7 @@ def audit_command(
       pairlearn privacy audit --what groups
       pairlearn privacy audit --what all --runs 200 --json
     """
-    from pairlearn.cli.audited import entries, entry_of_mechanism
+    from pairlearn.cli.private.audited import entries, entry_of_mechanism
     from pairlearn.privacy import audit_entry
 
     size: dict[str, Any] = {"n": rows, "n_features": features}
@@ -284,8 +237,6 @@ def audit_command(
             f"--what {what} has no proof for --neighbours {claim['neighbours']}; with it there "
             f"are {', '.join(known)}."
         )
-    if what != "all":
-        _refuse_unheeded(what, known[what])
     results = [
         audit_entry(known[name], n_runs=runs, confidence=confidence)
         for name in (known if what == "all" else [what])
@@ -298,16 +249,6 @@ def audit_command(
     )
     if not passed:
         raise click.exceptions.Exit(1)
-
-
-def _refuse_unheeded(what: str, entry: Any) -> None:
-    """Refuse typed options that would change nothing about what is attacked."""
-    for option, heeded, why in (
-        ("--d", hasattr(entry, "width"), "has no features"),
-        ("--delta", entry.delta > 0.0, "promises epsilon alone"),
-    ):
-        if not heeded and option in typed_beside():
-            raise click.UsageError(f"--what {what} {why}; leave {option} out.")
 
 
 def _audit_values(result: Any) -> dict[str, Any]:
@@ -336,16 +277,11 @@ def ledger_command() -> None:
 
 _RELATION = click.Choice(["replace", "add_remove"])
 _UNIT = click.Choice(["example", "person"])
-_seal_option = click.option(
-    "--seal",
-    type=FilePath("read"),
-    metavar="FILE",
-    help="Where the seal is, if it was moved since the ledger was made.",
-)
+_seal_option = read_option("--seal", help="Where the seal is, if it was moved.")
 
 
 @ledger_command.command("create")
-@click.argument("path", type=FilePath("keep", beside=[".lock"]))
+@click.argument("path", type=OutputPath())
 @click.option("--epsilon", type=_above_zero(), required=True, help="The budget's epsilon.")
 @click.option("--delta", type=_above_zero(1), required=True, help="The budget's delta.")
 @click.option("--neighbours", type=_RELATION, default="replace", show_default=True,
@@ -355,7 +291,7 @@ _seal_option = click.option(
 @click.option("--rows-per-person", type=click.IntRange(1),
               help="Public: nobody has more rows than this; for --unit person.")  # fmt: skip
 @click.option("--data", default="", help="Which data these are, in your words.")
-@click.option("--seal", type=FilePath("keep"), metavar="FILE",
+@click.option("--seal", type=OutputPath(), metavar="FILE",
               help="A second file, on another disk or of another account, that notices when "
                    "entries are removed.")  # fmt: skip
 @json_option

@@ -12,20 +12,17 @@ from typing import Any
 import click
 
 from pairlearn import __version__
-from pairlearn.atomic import described
-from pairlearn.cli.shared.numbers import be_strict
-from pairlearn.cli.standard_streams import is_about_output
 
 # name: (module under pairlearn.cli, one line of help); the module's command is `command`
 COMMANDS: dict[str, tuple[str, str]] = {
-    "train": ("training.train", "Train a model on files of any size."),
+    "train": ("train", "Train a model on files of any size."),
     "predict": ("predict", "Score data with a model: one line for each row."),
     "evaluate": (
-        "evaluation.evaluate",
+        "evaluate",
         "Evaluate a model on labelled data that it was not trained on.",
     ),
-    "rate": ("evaluation.rate", "Rate players by votes between two of them."),
-    "stream": ("streaming.stream", "Learn from standard input and score as it goes."),
+    "rate": ("rate", "Rate players by votes between two of them."),
+    "stream": ("stream", "Learn from standard input and score as it goes."),
     "inspect": ("inspect_model", "Show what a model file holds."),
     "export": ("export", "Export a model for programs that do not use this library."),
     "privacy": ("privacy", "Plan, certify and audit private models."),
@@ -58,17 +55,7 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"{self._package}.{self._table[cmd_name][0]}")
         command: click.Command = module.command
         _keep_lines(command)
-        be_strict(command)
         return command
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; of a pipe that broke, click does not say which it is."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            if is_about_output(error):
-                raise click.exceptions.Exit(1) from None
-            raise click.ClickException(f"error: {described(error)}") from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.output import result_options
+from pairlearn.cli.shared.files import result_options
 from pairlearn.cli.shared.reading import split_names
 
 #: The names in `pairlearn.experiments.paper.targets`, written out so that --help is fast.

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a command ends: an exit status and at most one line about what went wrong."""
+"""How a command ends: an exit status and at most one line about what went wrong.
+
+SIGTERM and SIGHUP end a command as Ctrl-C does: by `KeyboardInterrupt`, with statuses of their own.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
 
 import click
 
 from pairlearn.atomic import described
-from pairlearn.cli.output import show_warning
-from pairlearn.cli.standard_streams import is_about_output
-from pairlearn.cli.stopping import Stopping
 
 DONE, FAILED, USAGE = 0, 1, 2
 
@@ -22,35 +27,94 @@ TRACEBACK = "PAIRLEARN_TRACEBACK"
 # Errors of data, arguments or the machine; any other error is a bug of the program.
 _EXPECTED = (ValueError, TypeError, OSError, ArithmeticError, MemoryError, ImportError)
 
+#: The signals that end a command; Windows has no SIGHUP.
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 
-def _one_line(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.errno is not None:
-        return described(error)
-    return " ".join(str(error).split()) or type(error).__name__
+
+class Stop:
+    """Raises KeyboardInterrupt when a signal comes; inside `held` the signal is only noted."""
+
+    def __init__(self) -> None:
+        #: The first signal received.
+        self.received: int | None = None
+        self._holds = 0
+
+    @property
+    def status(self) -> int:
+        """The exit status of a program that was stopped by the signal received."""
+        return 128 + (self.received or signal.SIGINT)
+
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        """Note a signal, and raise KeyboardInterrupt unless it is held back."""
+        first = self.received is None
+        if first:
+            self.received = number
+        # A second signal must not disturb what the first has set going.
+        if first and not self._holds:
+            raise KeyboardInterrupt
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if a signal has come, though something has swallowed it."""
+        if self.received is not None:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold signals back in the block, where `check` asks for them."""
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Let signals end the block within a block that holds them back."""
+        self.check()
+        holds, self._holds = self._holds, 0
+        try:
+            yield
+        finally:
+            self._holds = holds
 
 
-def _say(message: str) -> None:
-    click.echo(f"pairlearn: {message}", err=True)
+#: The signals of this process, for the command that runs.
+stop = Stop()
 
 
 def run(command: click.Command, arguments: Sequence[str]) -> int:
     """Run a command and return the exit status; errors become one line on standard error.
 
-    SIGTERM and SIGHUP end a command as Ctrl-C does, with a status of their own, 143 and 129.
-    Warnings are one line each.
-
     With the environment variable ``PAIRLEARN_TRACEBACK=1`` the traceback is shown as well.
     """
-    with Stopping(always=True) as stop, warnings.catch_warnings():
-        warnings.showwarning = show_warning
-        # A model that was interrupted is not kept.
-        warnings.filterwarnings("ignore", "Interrupted after")
-        status = _run(command, arguments, stop)
-        _end_output()
-        return status
+    before: dict[int, Any] = {}
+    stop.received = None
+    if threading.current_thread() is threading.main_thread():
+        for number in SIGNALS:
+            # A shell without job control lets background programs ignore Ctrl-C, `nohup` SIGHUP.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, stop.receive)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = show_warning
+            # A model that was interrupted is not kept.
+            warnings.filterwarnings("ignore", "Interrupted after")
+            status = _run(command, arguments)
+            _end_output()
+            return status
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
-def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> int:
+def show_warning(message: Any, *_: Any, **__: Any) -> None:
+    """Print a warning in one line, in place of `warnings.showwarning`."""
+    _say(f"warning: {message}")
+
+
+def _run(command: click.Command, arguments: Sequence[str]) -> int:
     """Run a command; return its exit status."""
     try:
         result = command.main(list(arguments), prog_name="pairlearn", standalone_mode=False)
@@ -60,7 +124,7 @@ def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> in
         return DONE
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "pairlearn"
-        _say(f"{_one_line_usage(error)} (try `{path} --help`)")
+        _say(f"{_one_line(error.format_message())} (try `{path} --help`)")
         return USAGE
     except (KeyboardInterrupt, click.Abort) as error:
         # Click turns an interrupt into an abort; a command may say what is left to do.
@@ -70,38 +134,58 @@ def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> in
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        _say(_one_line_usage(error))
+        _say(_one_line(error.format_message()))
         return FAILED
+    except BrokenPipeError:
+        return FAILED  # nobody reads the output any more
     except Exception as error:
         if stop.received is not None:
-            # Some libraries turn an interrupt into an error of their own. A file that could not be
-            # written must be known all the same.
-            told = isinstance(error, (OSError, ValueError))
-            _say(f"interrupted; {_one_line(error)}" if told else "interrupted")
+            # Some libraries turn an interrupt into an error of their own.
+            _say("interrupted")
             return stop.status
-        about_output = isinstance(error, OSError) and is_about_output(error)
-        # If nobody reads the output any more, nobody wants to hear of it.
-        if not (about_output and isinstance(error, BrokenPipeError)):
-            _report(error, _command_of(command, arguments))
+        _report(error, command, arguments)
         return FAILED
     return result if isinstance(result, int) and not isinstance(result, bool) else DONE
+
+
+def _say(message: str) -> None:
+    with suppress(OSError):  # a message that cannot be shown must not end the work
+        click.echo(f"pairlearn: {message}", err=True)
+
+
+def _one_line(error: object) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        return described(error)
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _end_output() -> None:
     """Write what an error has left for standard output; Python would complain at its end."""
     try:
         sys.stdout.flush()
-    except OSError as error:
-        # The status is that of the error, and there is nothing to add to it.
-        is_about_output(error)
+    except OSError:
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), 1)
 
 
-def _one_line_usage(error: click.ClickException) -> str:
-    return " ".join(error.format_message().split())
+def _report(error: Exception, command: click.Command, arguments: Sequence[str]) -> None:
+    if os.environ.get(TRACEBACK) == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, _EXPECTED):
+        from pairlearn.cli.shared.output import in_options
+
+        _say(f"error: {in_options(_one_line(error), _options_of(command, arguments))}")
+    else:
+        _say(
+            f"internal error: {type(error).__name__}: {_one_line(error)} "
+            f"(please report it; {TRACEBACK}=1 shows where it happened)"
+        )
 
 
-def _command_of(command: click.Command, arguments: Sequence[str]) -> click.Command:
-    """Return the command that the arguments name."""
+def _options_of(command: click.Command, arguments: Sequence[str]) -> set[str]:
+    """Return the long options, without dashes, of the command that the arguments name."""
     for name in arguments:
         if not isinstance(command, click.Group):
             break
@@ -109,20 +193,5 @@ def _command_of(command: click.Command, arguments: Sequence[str]) -> click.Comma
         if inner is None:
             break
         command = inner
-    return command
-
-
-def _report(error: Exception, command: click.Command) -> None:
-    if os.environ.get(TRACEBACK) == "1":
-        import traceback
-
-        traceback.print_exception(error)
-    if isinstance(error, _EXPECTED):
-        from pairlearn.cli.wording import in_options, options_of
-
-        _say(f"error: {in_options(_one_line(error), options_of(command))}")
-    else:
-        _say(
-            f"internal error: {type(error).__name__}: {_one_line(error)} "
-            f"(please report it; {TRACEBACK}=1 shows where it happened)"
-        )
+    names = (name for parameter in command.params for name in parameter.opts)
+    return {name[2:] for name in names if name.startswith("--")}

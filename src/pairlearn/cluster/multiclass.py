@@ -94,7 +94,7 @@ def train_multiclass(passes: Passes, estimator: MulticlassAUCClassifier) -> Mult
     )
     source = DenseRows(sample.X)
     rows, shares = units.apply(source), _as_all(sample, classes, values.counts)
-    judge.fit_rows(rows, sample.labels, shares, source=source)
+    judge.fit_rows(rows, sample.labels, shares)
     systems = ClassSystems(
         (values.means * units.inverse - units.centre) * units.factor,
         values.covariances * units.weights * units.weights[:, np.newaxis],

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.features.base import TILE, Bounds, FeatureMap, blocks_of, dense, read_only, tiles
+from pairlearn.features.base import TILE, Bounds, FeatureMap, blocks_of, dense, tiles
 from pairlearn.features.columns import columns_of, sample_of, spreads_of
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
@@ -199,28 +199,29 @@ class RandomFourier(FeatureMap):
 
     def _inputs(self, part: int, tile: NDArray[Any], out: NDArray[Any]) -> None:
         """Fill the factors of the frequencies of a part."""
-        from pairlearn.kernels.features import interpolate_rows, standardise
-
-        flat, own = read_only(tile), self.learned
+        own = self.learned
         if part == 0:
-            standardise(flat, own["centre"], own["factor"], LIMIT, out.reshape(-1))
+            np.clip((tile - own["centre"]) * own["factor"], -LIMIT, LIMIT, out=out)
         else:
-            d = self.n_inputs
-            interpolate_rows(flat, d, own["starts"], own["knots"], own["values"], out.reshape(-1))
+            for k in range(self.n_inputs):
+                out[:, k] = self._rank(k, tile[:, k])
+
+    def _rank(self, k: int, x: Vector) -> Vector:
+        """Return the piecewise linear function of a feature, constant beyond its knots."""
+        own, (start, end) = self.learned, self.learned["starts"][k : k + 2]
+        return np.interp(x, own["knots"][start:end], own["values"][start:end])
 
     def _waves(self, phases: NDArray[Any], out: NDArray[Any], start: int) -> None:
         """Fill the columns from `start` on with the cosines and sines of the phases."""
-        from pairlearn.kernels.features import sines_and_cosines_32, sines_and_cosines_64
-
-        fill = sines_and_cosines_32 if out.dtype == np.float32 else sines_and_cosines_64
-        scale = out.dtype.type(np.sqrt(2.0 / self.n_outputs))
-        (n, width), h, flat = out.shape, phases.shape[1], out.reshape(-1)
-        fill(phases.reshape(-1), n, h, scale, width, flat[start:], flat[start + h :])
+        scale, h = out.dtype.type(np.sqrt(2.0 / self.n_outputs)), phases.shape[1]
+        phases = phases[: len(out)]
+        for wave, at in ((np.cos, start), (np.sin, start + h)):
+            columns = out[:, at : at + h]
+            wave(phases, out=columns)
+            columns *= scale
 
     def _fill_sparse(self, X: Any, tables: list[Vector], out: NDArray[Any]) -> None:
         """Map sparse rows: the phases of a row of zeros, plus the changes by its stored numbers."""
-        from pairlearn.kernels.features import interpolate_data
-
         own, place = self.learned, 0
         for part, W in enumerate(self._tables()):
             at_zero = np.empty((1, self.n_inputs))
@@ -237,15 +238,9 @@ class RandomFourier(FeatureMap):
                     block.data = value - at_zero[0][block.indices]
                 else:
                     change = np.empty(len(block.data))
-                    interpolate_data(
-                        read_only(block.data),
-                        block.indices.astype(np.int64),
-                        own["starts"],
-                        own["knots"],
-                        own["values"],
-                        at_zero[0],
-                        change,
-                    )
+                    for k in np.unique(block.indices):
+                        stored = block.indices == k
+                        change[stored] = self._rank(k, block.data[stored]) - at_zero[0, k]
                     block.data = change
                 phases = np.asarray(block @ W) + offset
                 self._waves(np.ascontiguousarray(phases, dtype=out.dtype), out[rows], place)

@@ -22,13 +22,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.features.base import Bounds, FeatureMap, blocks_of, read_only
+from pairlearn.features.base import Bounds, FeatureMap, blocks_of
 from pairlearn.features.columns import columns_of, sample_of, weighed_columns, weighed_knots
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_flag
 
-#: Number of rows that are converted to double precision at once.
-_ROWS = 1024
+#: Mapped numbers that are made at once: they stay in a near cache.
+_AT_ONCE = 12_000
 
 #: Hats by name have at most this many mapped features.
 _NAMED_OUTPUTS = 1024
@@ -262,37 +262,23 @@ class Hats(FeatureMap):
 
     def fill(self, X: Any, out: NDArray[Any]) -> None:
         """Write ramps or hats into `out`."""
-        from pairlearn.kernels.features import fill_hats_csr
-
         ramps = self._ramps()
-        if not hasattr(X, "tocsr"):
-            self._fill_dense(X, ramps, out)
+        if not hasattr(X, "tocsc"):
+            for now in blocks_of(len(X), max(1, _AT_ONCE // max(1, self.n_outputs))):
+                x = X[now].astype(np.float64, copy=False)[:, self.owners]
+                out[now] = _heights(x, *ramps)
             return
-        at_zero = np.empty((1, self.n_outputs))
-        self._fill_dense(np.zeros((1, self.n_inputs)), ramps, at_zero)
-        fill_hats_csr(
-            read_only(X.data),
-            X.indices.astype(np.int64),
-            X.indptr.astype(np.int64),
-            self.learned["starts"] - int(self.cumulative) * np.arange(self.n_inputs + 1),
-            *ramps,
-            at_zero[0],
-            out.reshape(-1),
-        )
+        out[:] = self.mapped(np.zeros((1, self.n_inputs)))
+        columns = X.tocsc()
+        for k, own in enumerate(self._places()):
+            stored = slice(columns.indptr[k], columns.indptr[k + 1])
+            x = columns.data[stored, np.newaxis].astype(np.float64)
+            out[columns.indices[stored], own] = _heights(x, *(part[own] for part in ramps))
 
-    def _fill_dense(self, X: Any, ramps: tuple[Vector, ...], out: NDArray[Any]) -> None:
-        from pairlearn.kernels.features import fill_hats, fill_ramps
-
-        owners = self.owners.astype(np.uint32)
-        begins, steeps, ends, falls = ramps
-        for rows in blocks_of(len(X), _ROWS):
-            # Converted first, since the kernel gathers numbers one by one and would convert slowly.
-            flat = read_only(X[rows].astype(np.float64, copy=False))
-            part = out[rows].reshape(-1)
-            if self.cumulative:
-                fill_ramps(flat, self.n_inputs, owners, begins, steeps, part)
-            else:
-                fill_hats(flat, self.n_inputs, owners, begins, steeps, ends, falls, part)
+    def _places(self) -> list[slice]:
+        """Return the mapped columns of each feature."""
+        ends = self.learned["starts"] - int(self.cumulative) * np.arange(self.n_inputs + 1)
+        return [slice(*pair) for pair in itertools.pairwise(ends)]
 
     def bounds(self) -> Bounds:
         """Return 0, 1 and the norm: for hats, at most the square root of the number of features."""
@@ -310,6 +296,15 @@ class Hats(FeatureMap):
         down = _ramp_onnx(graph, gathered, ends, falls)
         hats: str = graph.node("Sub", [up, down])
         return hats
+
+
+def _heights(x: Vector, begins: Vector, steeps: Vector, ends: Vector, falls: Vector) -> Vector:
+    """Return ramps that begin at `begins`, less those that begin at `ends`."""
+    up = (x - begins) * steeps
+    np.clip(up, 0.0, 1.0, out=up)
+    if np.isfinite(ends).any():
+        up -= np.clip((x - ends) * falls, 0.0, 1.0)
+    return np.asarray(up)
 
 
 def _joined(knots: list[Vector]) -> dict[str, NDArray[Any]]:

@@ -102,8 +102,6 @@ kernel = jit(**_LEARNING)
 _IN_ORDER = {"fastmath": {"contract", "nsz"}, "pipeline_class": _Apart}
 elementwise = jit(**_IN_ORDER)
 #: Makes an inlined piece of such kernels.
-elementwise_part = jit(**_IN_ORDER, cache=False, forceinline=True)
-#: Makes an inlined piece of such kernels.
 part = jit(**_LEARNING, cache=False, forceinline=True)
 #: Makes a kernel that computes exactly as written, even for sizes where x + 1 equals x. Flags that
 #: are not given are those of the kernel for which it is compiled first, so they are given.
@@ -133,16 +131,6 @@ def call_scalar(typingctx, address, score, y, y_partner, parameter):
 
 
 @intrinsic
-def double_bits(typingctx, value):
-    """Return the bits of a number of double precision."""
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.uint64(types.float64), codegen
-
-
-@intrinsic
 def prefetch(typingctx, array, index):
     """Prefetch the cache line that holds the number `index` of a C-contiguous array."""
 
@@ -156,9 +144,6 @@ def prefetch(typingctx, array, index):
         return context.get_dummy_value()
 
     return types.void(array, types.uintp), codegen
-
-
-prefetch_second = prefetch
 
 
 @kernel

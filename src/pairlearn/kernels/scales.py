@@ -21,35 +21,7 @@ atom, votes : float64, shape (d,)
 
 import numpy as np
 
-from pairlearn.kernels._native import (
-    as_written,
-    double_bits,
-    kernel,
-    part,
-    part_as_written,
-    prefetch,
-)
-from pairlearn.kernels.steps.vectors import (
-    BYTES,
-    filled,
-    greater,
-    lesser,
-    minus,
-    plus,
-    plus_product,
-    read,
-    read_doubles,
-    read_first_doubles,
-    times,
-    write,
-)
-
-#: Numbers of a vector.
-LANES = 8
-#: Rows are prefetched this many lines of the cache ahead.
-AHEAD = np.uintp(64)
-#: Rows of an index are prefetched this many rows ahead.
-NEXT = np.uintp(8)
+from pairlearn.kernels._native import as_written, kernel, part
 
 
 @part
@@ -60,90 +32,26 @@ def vote(value, w, k, atom, votes):
     votes[k] = abs(lead)
 
 
-@part_as_written
-def _take_four(four, w, weighted, k, inverse, sums):
-    """Add a vector of columns of four rows to the sums, with their weights if there are any."""
-    low, high, shift, total_, squares = sums
-    unit, first = read(inverse, k), read(shift, k)
-    a, b = times(four[0], unit), times(four[1], unit)
-    c, d = times(four[2], unit), times(four[3], unit)
-    write(low, k, lesser(lesser(lesser(a, b), lesser(c, d)), read(low, k)))
-    write(high, k, greater(greater(greater(a, b), greater(c, d)), read(high, k)))
-    a, b, c, d = minus(a, first), minus(b, first), minus(c, first), minus(d, first)
-    if weighted:
-        e, f = times(filled(w[0]), a), times(filled(w[1]), b)
-        g, h = times(filled(w[2]), c), times(filled(w[3]), d)
-    else:
-        e, f, g, h = a, b, c, d
-    write(total_, k, plus(read(total_, k), plus(plus(e, f), plus(g, h))))
-    square = plus_product(plus_product(times(e, a), f, b), g, c)
-    write(squares, k, plus(read(squares, k), plus_product(square, h, d)))
-
-
 @as_written
 def column_sums(X, n, weight, inverse, low, high, shift, total, squares):
     """Fill the sums of the columns of n dense rows, which are multiplied by `inverse` first.
 
-    Without weights all examples count the same. Sums and `inverse` have as many entries as whole
-    vectors have; the last entries belong to no column and are 0. Four rows at once load and store
-    sums a quarter as often.
-    """
-    n = np.uintp(n)
-    d = np.uintp(len(X)) // n
-    lanes, line = np.uintp(LANES), np.uintp(BYTES // X.itemsize)
-    one, two, three, four = np.uintp(1), np.uintp(2), np.uintp(3), np.uintp(4)
-    weighted, w = len(weight) > 0, (1.0, 1.0, 1.0, 1.0)
-    sums = (low, high, shift, total, squares)
-    for k in range(np.uintp(len(low))):
-        low[k] = high[k] = shift[k] = np.float64(X[k]) * inverse[k] if k < d else 0.0
-        total[k] = squares[k] = 0.0
-    whole = d - d % lanes
-    for i in range(np.uintp(0), n, four):
-        # The last rows are filled up by the first one, whose excess is zero.
-        at = i * d
-        at_1 = at + d if i + one < n else np.uintp(0)
-        at_2 = at + two * d if i + two < n else np.uintp(0)
-        at_3 = at + three * d if i + three < n else np.uintp(0)
-        if weighted:
-            last = n - one
-            w = (weight[i], weight[min(i + one, last)], weight[min(i + two, last)],
-                 weight[min(i + three, last)])  # fmt: skip
-        for k in range(np.uintp(0), four * d, line):
-            prefetch(X, at + k + AHEAD * line)
-        k = np.uintp(0)
-        while k < whole:
-            x, z = read_doubles(X, at + k), read_doubles(X, at_1 + k)
-            u, v = read_doubles(X, at_2 + k), read_doubles(X, at_3 + k)
-            _take_four((x, z, u, v), w, weighted, k, inverse, sums)
-            k += lanes
-        if k < d:
-            rest = d - k
-            x = read_first_doubles(X, at + k, rest)
-            z = read_first_doubles(X, at_1 + k, rest)
-            u = read_first_doubles(X, at_2 + k, rest)
-            v = read_first_doubles(X, at_3 + k, rest)
-            _take_four((x, z, u, v), w, weighted, k, inverse, sums)
-
-
-@as_written
-def column_extents(X, low, high, exponents, n_values):
-    """Widen the extremes of columns, and add up and count the exponents of values.
-
-    `exponents` and `n_values` are of int64, shape (d,). An exponent counts as the bits of a double
-    hold it; that of 0 and of subnormal numbers is 0 and does not count.
+    Without weights all examples count the same.
     """
     d = np.uintp(len(low))
-    below, bits = np.uint64(52), np.uint64(0x7FF)
-    for i in range(np.uintp(len(X)) // d):
-        base = i * d
+    for k in range(d):
+        low[k] = high[k] = shift[k] = np.float64(X[k]) * inverse[k]
+        total[k] = squares[k] = 0.0
+    for i in range(np.uintp(n)):
+        w = weight[i] if len(weight) > 0 else 1.0
         for k in range(d):
-            value = np.float64(X[base + k])
+            value = np.float64(X[i * d + k]) * inverse[k]
             lowest, highest = low[k], high[k]
             low[k] = value if value < lowest else lowest
             high[k] = value if value > highest else highest
-            exponent = np.int64((double_bits(value) >> below) & bits)
-            exponents[k] += exponent
-            n_values[k] += np.int64(exponent != 0)
+            excess = value - shift[k]
+            total[k] += w * excess
+            squares[k] += w * excess * excess
 
 
 @kernel
@@ -218,19 +126,3 @@ def scale_rows(X, inverse, centre, factor, scaled):
         base = i * d
         for k in range(d):
             scaled[base + k] = (np.float64(X[base + k]) * inverse[k] - centre[k]) * factor[k]
-
-
-@kernel
-def scale_taken(X, index, inverse, centre, factor, scaled):
-    """Fill `scaled` with the rows of an index, each as `scale_rows` fills it."""
-    d, n = np.uintp(len(centre)), np.uintp(len(index))
-    line = np.uintp(BYTES // X.itemsize)
-    for i in range(n):
-        if i + NEXT < n:
-            ahead = np.uintp(index[i + NEXT]) * d
-            for k in range(np.uintp(0), d, line):
-                prefetch(X, ahead + k)
-            prefetch(X, ahead + d - np.uintp(1))
-        base, at = np.uintp(index[i]) * d, i * d
-        for k in range(d):
-            scaled[at + k] = (np.float64(X[base + k]) * inverse[k] - centre[k]) * factor[k]

@@ -21,7 +21,7 @@ __getattr__, __dir__, __all__ = door(
         "examples": "RefusedExampleWarning",
         "named": "NamedLearner",
         "online": "OnlineLearner",
-        "progressive": "ProgressiveAUC ProgressiveConcordance",
+        "progressive": "ProgressiveAUC",
         "readers.arrow": "ArrowReader",
         "readers.base": "Chunk Position ReadError Reader Refusal Refusals",
         "readers.csv": "CsvReader",

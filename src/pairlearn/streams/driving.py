@@ -10,12 +10,6 @@
 ``restore_stream(state)``                 loads a state into an estimator with equal settings
 ``restart_stream()``                      optional, for `OnlineLearner(forget=...)`: starts anew
                                           from the present coefficients
-``progressive_metric``                    optional, of a model of survival times: the
-                                          `ConcordanceIndex` of the scores that `predict` gives
-                                          before a chunk is learned
-``progressive_origin``                    optional, with it: the score of a typical example, from
-                                          which these scores are measured, so that those of
-                                          several chunks compare
 ``get_params(deep=False)``                the settings that a checkpoint belongs to, as in
                                           scikit-learn's `BaseEstimator`
 ========================================  =====================================================
@@ -29,10 +23,8 @@ from __future__ import annotations
 from inspect import signature
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.metrics.concordance import ConcordanceIndex, survival_times
 from pairlearn.typing import Vector
 
 
@@ -42,8 +34,6 @@ class Driver:
     def __init__(self, model: Any) -> None:
         #: Whether the estimator returns scores of two classes, which have an AUC.
         self.ranks_classes = hasattr(model, "score_and_learn")
-        #: What the scores of survival times are measured by; None for other labels.
-        self.of_times: ConcordanceIndex | None = getattr(model, "progressive_metric", None)
         #: Whether the estimator can start a stream from its present coefficients.
         self.can_restart = hasattr(model, "restart_stream")
         learn = "score_and_learn" if self.ranks_classes else "partial_fit"
@@ -55,21 +45,14 @@ class Driver:
         if missing:
             raise TypeError(
                 f"an online learner cannot drive {type(model).__name__}, which has no "
-                f"{' and no '.join(missing)}; take AUCClassifier, PairwiseRanker, MetricLearner, "
-                "EntropyRegressor or SurvivalRanker(solver='sgd'), or write them (see "
-                "pairlearn.streams.driving)."
+                f"{' and no '.join(missing)}; take AUCClassifier or PairwiseRanker, or write them "
+                "(see pairlearn.streams.driving)."
             )
         self.model = model
         #: Whether the estimator ranks within queries.
         self.takes_queries = (
-            not self.ranks_classes
-            and self.of_times is None
-            and "qid" in signature(model.partial_fit).parameters
+            not self.ranks_classes and "qid" in signature(model.partial_fit).parameters
         )
-
-    def labels(self, y: Any) -> NDArray[Any]:
-        """Return labels as an array, with one entry for each example."""
-        return np.asarray(y) if self.of_times is None else survival_times(y)
 
     def learn(
         self,
@@ -87,14 +70,6 @@ class Driver:
                 X, y, classes=None if known else classes, finite=finite
             )
             return scores
-        if self.of_times is not None:
-            # before the first example all scores are equal
-            before = np.zeros(len(y))
-            if hasattr(self.model, "coef_"):
-                origin = getattr(self.model, "progressive_origin", 0.0)
-                before = np.asarray(self.model.predict(X), dtype=np.float64) - origin
-            self.model.partial_fit(X, y)
-            return before
         if self.takes_queries:
             self.model.partial_fit(X, y, qid=qid)
         else:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A learner for long runs: it learns from arriving data, watches its AUC, and survives crashes.
 
-Each example is scored before it is learned (progressive AUC, or concordance of survival times). Old
+Each example is scored before it is learned (progressive AUC). Old
 data can be forgotten. A checkpoint holds the whole state, so a killed run continues bit for bit.
 """
 
@@ -27,7 +27,7 @@ from pairlearn.streams.checkpoint import (
 from pairlearn.streams.drift import DriftAlarm, restored_alarm
 from pairlearn.streams.driving import Driver
 from pairlearn.streams.long_runs import learn_all, settings_of
-from pairlearn.streams.progressive import ProgressiveAUC, ProgressiveConcordance
+from pairlearn.streams.progressive import ProgressiveAUC
 from pairlearn.streams.readers.base import Chunk, Position, Reader
 from pairlearn.streams.state import pack, unpack
 from pairlearn.typing import Vector
@@ -78,8 +78,6 @@ class OnlineLearner:
         Number of restarts.
     auc : float or None
         The progressive AUC over the window; None for a model without two classes.
-    concordance : float or None
-        The progressive concordance index over the window, of a model of survival times.
 
     Notes
     -----
@@ -139,10 +137,7 @@ class OnlineLearner:
                 "have; leave alarm at None."
             )
         self.alarm = alarm
-        of_times = self._driver.of_times
-        self._progressive: ProgressiveAUC | ProgressiveConcordance = (
-            ProgressiveAUC(window) if of_times is None else ProgressiveConcordance(window, of_times)
-        )
+        self._progressive = ProgressiveAUC(window)
         #: Single examples that are not learned yet, and whether more may be added.
         self._rows: list[Vector] = []
         self._labels: list[Any] = []
@@ -176,12 +171,7 @@ class OnlineLearner:
     def auc(self) -> float | None:
         """The AUC of the last examples, by their scores before they were learned."""
         self._learn_collected()
-        return None if self._driver.of_times is not None else self._progressive.value
-
-    @property
-    def concordance(self) -> float | None:
-        """The concordance index of the last examples, by their scores before they were learned."""
-        return None if self._driver.of_times is None else self._progressive.value
+        return self._progressive.value
 
     def measure(self, metric: Metric) -> float | None:
         """Return another metric of the last examples, see `ProgressiveAUC.measure`."""
@@ -218,7 +208,7 @@ class OnlineLearner:
         X : array-like, sparse matrix or data frame of shape (m, d)
             Examples.
         y : array-like of shape (m,)
-            Labels; events and times for a model of survival times.
+            Labels.
         qid : array-like of shape (m,), optional
             Queries, for estimators that rank.
 
@@ -232,7 +222,7 @@ class OnlineLearner:
             X = X if X.format == "csr" else X.tocsr()
         elif not hasattr(X, "columns"):  # the model compares the names of a frame
             X = np.asarray(X)
-        labels = self._driver.labels(y)
+        labels = np.asarray(y)
         queries = None if qid is None else np.asarray(qid)
         if qid is not None and not self._driver.takes_queries:
             raise ValueError(
@@ -342,10 +332,7 @@ class OnlineLearner:
             self._model.restart_stream()
             self._restart_due = False
         scores = self._driver.learn(X, y, qid, classes=self._classes, finite=finite)
-        if self._driver.of_times is not None and not again:
-            assert scores is not None
-            self._progressive.update(scores, y)
-        elif scores is not None and not again:
+        if scores is not None and not again:
             assert self._classes is not None
             positive = y == self._classes[1]
             self._progressive.update(scores, positive)
@@ -469,7 +456,7 @@ class OnlineLearner:
 
     def _learn_chunk(self, chunk: Chunk, again: bool) -> None:
         # the reader has refused all rows that are not finite
-        labels = self._driver.labels(chunk.y)
+        labels = np.asarray(chunk.y)
         self._learn(chunk.X, labels, chunk.qid, finite=True, again=again)
 
     def state(self) -> dict[str, Any]:
@@ -514,8 +501,6 @@ class OnlineLearner:
             known["rows_refused"] = self.position.refusals.count
         if self.auc is not None:
             known["progressive_auc"] = self.auc
-        if self.concordance is not None:
-            known["progressive_concordance"] = self.concordance
         if self.n_restarts:
             known["restarts"] = self.n_restarts
         return known

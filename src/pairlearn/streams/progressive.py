@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Progressive (test-then-train) AUC and concordance over the last examples, in constant memory."""
+"""Progressive (test-then-train) AUC over the last examples, in constant memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics._inputs import check_scores
 from pairlearn.metrics.auc import doubled_wins
-from pairlearn.metrics.concordance import (
-    SURVIVAL,
-    ConcordanceIndex,
-    comparable_pairs,
-    survival_times,
-)
 from pairlearn.metrics.metric import Metric
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.typing import Mask, Vector
@@ -199,89 +192,3 @@ class ProgressiveAUC:
         auc.update(scores, is_positive)
         auc.n_seen = n_seen
         return auc
-
-
-class ProgressiveConcordance:
-    """The concordance index of the last `window` examples, by their scores before learning.
-
-    The examples of the window are kept, and a value is that of the metric for them, exactly. It is
-    computed when it is asked for, in O(window log window).
-
-    Parameters
-    ----------
-    window : int, default 10000
-        Number of examples in the window.
-    metric : ConcordanceIndex, optional
-        Harrell's index by default.
-
-    Examples
-    --------
-    >>> concordance = ProgressiveConcordance(window=3)
-    >>> concordance.update([9.0, 4.0, 1.0, 1.5], [(1, 7.0), (1, 1.0), (0, 2.0), (1, 3.0)])
-    >>> concordance.value
-    1.0
-    """
-
-    def __init__(self, window: int = 10_000, metric: ConcordanceIndex | None = None) -> None:
-        self.window = check_count("window", window)
-        self.metric = ConcordanceIndex() if metric is None else metric
-        self.n_seen = 0
-        self._scores = np.zeros(self.window)
-        self._labels = np.zeros(self.window, dtype=SURVIVAL)
-
-    def update(self, scores: ArrayLike, y: Any) -> None:
-        """Add scores from before learning, with events and times, in that order."""
-        labels = survival_times(y)
-        new = check_scores("scores", scores, len(labels))
-        place = (self.n_seen + np.arange(len(new)))[-self.window :] % self.window
-        self._scores[place] = new[-self.window :]
-        self._labels[place] = labels[-self.window :]
-        self.n_seen += len(new)
-
-    @property
-    def value(self) -> float | None:
-        """The index of the window; None if no two of its examples can be compared."""
-        return self.measure(self.metric)
-
-    def measure(self, metric: Metric) -> float | None:
-        """Return another metric of survival times, such as ``ConcordanceIndex(ipcw=True)``.
-
-        Parameters
-        ----------
-        metric : Metric
-            Of survival times.
-
-        Returns
-        -------
-        float or None
-            Its value; None if no two examples can be compared.
-        """
-        scores, labels = self.scores()
-        try:
-            comparable_pairs(labels, getattr(metric, "tau", None))
-        except ValueError:
-            return None
-        return metric(labels, scores)
-
-    def scores(self) -> tuple[Vector, NDArray[Any]]:
-        """Return the scores of the window, oldest first, with the events and times."""
-        order = np.arange(max(self.n_seen - self.window, 0), self.n_seen) % self.window
-        return self._scores[order], self._labels[order]
-
-    def state(self) -> dict[str, Any]:
-        """Return the window as arrays and numbers, oldest example first, for a checkpoint."""
-        scores, labels = self.scores()
-        found = {"event": labels["event"].copy(), "time": labels["time"].copy()}
-        return {"window": self.window, "n_seen": self.n_seen, "scores": scores, **found}
-
-    def restored(self, state: dict[str, Any]) -> ProgressiveConcordance:
-        """Return the window saved by `state`, of the same size and metric as this one."""
-        size = restored_count(state, "window", minimum=self.window, maximum=self.window)
-        n_seen = restored_count(state, "n_seen")
-        shape = (min(size, n_seen),)
-        scores = restored_array(state, "scores", shape)
-        event = restored_array(state, "event", shape, ("bool",))
-        found = ProgressiveConcordance(size, self.metric)
-        found.n_seen = n_seen - len(scores)
-        found.update(scores, np.column_stack((event, restored_array(state, "time", shape))))
-        return found

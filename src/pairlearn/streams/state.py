@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.restored import restored_array, restored_count, restored_labels
+from pairlearn.restored import restored_labels
 from pairlearn.solvers.rows import CsrRows, DenseRows
 
-_FLOATS = ("float64", "float32")
 #: Types stored as arrays; other arrays, such as labels, are written as lists.
 _TENSORS = ("float64", "float32", "int64", "int32", "uint8", "bool")
 
@@ -96,9 +95,9 @@ def _unpack(plain: Any, arrays: dict[str, NDArray[Any]]) -> Any:
         if kind == "$generator":
             return _generator(_unpack(content, arrays))
         if kind == "$dense":
-            return _dense(_unpack(content, arrays))
+            return DenseRows(_unpack(content, arrays))
         if kind == "$csr":
-            return _csr(_unpack(content[0], arrays), content[1])
+            return CsrRows(**_unpack(content[0], arrays), n_features=content[1])
         if kind == "$tuple":
             return tuple(_unpack(content, arrays))
         if kind in ("$pairs", "$ordered"):
@@ -113,25 +112,6 @@ def _listed(values: Any, dtype: str) -> NDArray[Any]:
     if not isinstance(values, list):
         raise ValueError(f"an array is written as {type(values).__name__}")
     return restored_labels(values, dtype)
-
-
-def _dense(X: Any) -> DenseRows:
-    """Check dense rows, since kernels trust their form."""
-    return DenseRows(restored_array({"X": X}, "X", (None, None), _FLOATS))
-
-
-def _csr(parts: dict[str, Any], n_features: Any) -> CsrRows:
-    """Check sparse rows: all indices must lie inside their arrays."""
-    d = restored_count({"n_features": n_features}, "n_features", minimum=1, maximum=2**31 - 2)
-    data = restored_array(parts, "data", (None,), _FLOATS)
-    indices = restored_array(parts, "indices", data.shape, ("int32", "int64"))
-    indptr = restored_array(parts, "indptr", (None,), ("int32", "int64"))
-    whole = len(indptr) and indptr[0] == 0 and indptr[-1] == len(data)
-    if not whole or (indptr[1:] < indptr[:-1]).any():
-        raise ValueError("indptr does not rise from 0 to the number of entries")
-    if len(indices) and not (indices.min() >= 0 and indices.max() < d):
-        raise ValueError(f"an index lies outside the {d} features")
-    return CsrRows(data, indices, indptr, d)
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:

@@ -15,14 +15,11 @@ __getattr__, __dir__, __all__ = door(
     __name__,
     {
         "advice": "Advice advise advise_auc",
-        "confidence": "excess_with_confidence generalization_gap_with_confidence",
         "excess": "excess_nonsmooth excess_online excess_smooth step_size_nonsmooth "
         "step_size_online step_size_smooth",
         "finite_problems": "FiniteProblem hinge_problem square_problem",
         "localized": "LocalizedStage localized_distance localized_excess localized_schedule "
         "localized_stage_gap stage_sizes",
-        "low_noise": "excess_low_noise on_average_gap on_average_stability step_size_low_noise",
-        "markov": "excess_markov markov_gap",
         "measure": "ExcessMeasurement StabilityMeasurement fitted_slope measure_excess "
         "measure_stability run_path",
         "nonconvex": "gradient_norm_nonconvex gradient_norm_step_size pl_excess pl_gap "

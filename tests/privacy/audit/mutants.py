@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-import pairlearn.cli.shared.private_records as records_module
-import pairlearn.cli.training.train as training_module
+import pairlearn.cli.private.records as records_module
+import pairlearn.cli.private.training as training_module
 import pairlearn.estimators.private.auc as auc_module
 import pairlearn.estimators.private.mixin as mixin_module
 import pairlearn.estimators.private.queries as queries_module
@@ -44,7 +44,7 @@ from pairlearn import (
     PrivateAUCStream,
     PrivateMetricLearner,
 )
-from pairlearn.cli.audited import entries
+from pairlearn.cli.private.audited import entries
 from pairlearn.estimators.private.entries import FitEntry
 from pairlearn.estimators.private.queries import EvaluationEntry
 from pairlearn.privacy.mechanisms.base import PrivateFit

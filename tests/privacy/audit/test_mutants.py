@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pairlearn.cli.audited import entries
+from pairlearn.cli.private.audited import entries
 from pairlearn.privacy import audit_entry
 from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.audit.public import _fork_findings

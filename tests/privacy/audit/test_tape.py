@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from pairlearn import PrivateAUCClassifier
-from pairlearn.cli.audited import ProgramEntry, entries
 from pairlearn.cli.privacy import _WHAT, command
+from pairlearn.cli.private.audited import ProgramEntry, entries
 from pairlearn.privacy import NoiseSource
 from pairlearn.privacy.accounting.touches import touch_law
 from pairlearn.privacy.audit.mixture import counted_law

@@ -259,8 +259,6 @@ def test_bad_delimiter():
         CsvReader(io.BytesIO(b"a b\n1 2\n"), Schema(label="b"), delimiter=" ")
 
 
-
-
 def test_a_number_too_large_for_float32_is_refused_without_a_warning():
     # So many digits are settled outside the compiled parser.
     text = f"x,y\n{'9' * 45},0\n1,1\n".encode()

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.shared.problem_kinds import kind_of
+from pairlearn.cli.shared.scoring import kind_of
 
 #: Versions of the operators, of those for trees, and of files that hold the latter.
 _OPERATORS, _TREE_OPERATORS = 17, 5

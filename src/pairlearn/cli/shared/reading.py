@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options of the commands that read data."""
+"""The data of a command: options in, readers of `streams` and `tables` out.
+
+No other file of the program but this one opens data. Tables (`TABLES`) have columns with names and
+kinds, and an encoder; svmlight, .npy and a pipe that is learned as a stream have a `Schema`.
+"""
 
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,17 +16,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pairlearn.cli.output import with_options
-from pairlearn.cli.shared.names import Named
-from pairlearn.cli.shared.paths import read_argument
-from pairlearn.cli.shared.settings import Settings, set_option
+from pairlearn.cli.shared.files import read_argument
+from pairlearn.cli.shared.output import with_options
+from pairlearn.cli.shared.settings import Named, Settings, set_option
 from pairlearn.register import nearest
 
 if TYPE_CHECKING:
     from pairlearn.streams.readers.base import Reader
     from pairlearn.streams.readers.schema import Schema
+    from pairlearn.tables.encoding import TableEncoding
+    from pairlearn.tables.fitting import FittedTable, Plan, TableOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+#: Formats whose columns have names and kinds.
+TABLES = ("csv", "tsv", "parquet", "arrow", "duckdb")
+#: The kind of labels of each problem.
+_LABELS = {"auc": "classes", "classes": "groups", "ranking": "numbers", "entropy": "numbers",
+           "metric": "groups"}  # fmt: skip
+#: Bytes of text per byte of a compressed or Parquet file, roughly.
+_EXPANDED = 5
+#: A table of more bytes of text is read by the reader of numbers, if it suits.
+_LARGE = 8e6
+#: Formats that one reader reads.
+_READ_TOGETHER = ({"csv", "tsv"}, {"parquet", "arrow"})
 
 
 @dataclass(frozen=True)
@@ -51,10 +69,6 @@ class Reading:
         """Return the fields without an option that are not at their default."""
         return [name for name in READING_SETTINGS if getattr(self, name) != getattr(Reading, name)]
 
-    def with_delimiter(self, found: str | None, form: str) -> Reading:
-        """Return the reading with the delimiter that was found, where the format has one."""
-        return replace(self, delimiter=found) if form in _FORMATS_WITH["delimiter"] else self
-
     def with_settings(self, settings: Settings) -> Reading:
         """Return the reading after settings, which are relative to `reading`."""
         changes: dict[str, Any] = {}
@@ -73,8 +87,13 @@ class Reading:
                 changes[name] = (setting.text,)
             else:
                 typed = isinstance(default, bool) or name == "n_features"
-                changes[name] = setting.value if typed else setting.text
+                changes[name] = setting.value if typed else setting.text.strip("'\"")
         return replace(self, **changes)
+
+    def table(self) -> dict[str, Any]:
+        """Return the options of a reader of tables."""
+        delimiter = None if self.delimiter is None else self.delimiter.replace("\\t", "\t")
+        return {"header": self.header, "delimiter": delimiter, "strict": self.strict}
 
 
 _OPTIONS = ("label", "qid", "classes", "categorical", "exclude", "format", "query")
@@ -118,8 +137,6 @@ def training_options(function: F) -> F:
 
 
 def _reading(function: F, add_set: Callable[[Any], Any], *, parts: bool) -> F:
-    """Return the function with the options that say how to read data."""
-
     @functools.wraps(function)
     def command(*arguments: Any, **given: Any) -> Any:
         settings: Settings = given.pop("settings")
@@ -169,6 +186,169 @@ def split_names(text: str, what: str) -> list[str]:
     return parts
 
 
+# ------------------------------------------------------------------------------------- the files
+
+
+def format_of(data: Sequence[str], reading: Reading) -> str:
+    """Return the format of the data."""
+    from pairlearn.streams.readers.open import find_format
+
+    if len(data) > 1 and "-" in data:
+        # Else the files before it would be scored, and the second reading would find nothing.
+        raise click.UsageError("standard input is read alone; name files, or standard input.")
+    if reading.format is None and data[0] == "-":
+        raise click.UsageError("standard input does not tell its format; pass --format csv.")
+    kind = reading.format or find_format(data[0])
+    for other in data[1:] if reading.format is None else ():
+        also = find_format(other)
+        if kind != also and {kind, also} not in _READ_TOGETHER:
+            raise click.UsageError(
+                f"{data[0]} is {kind} and {other} is {also}; files of one format are read "
+                "together, convert one of them."
+            )
+    if reading.query is not None and kind != "duckdb":
+        raise click.UsageError(
+            f"--query asks a DuckDB database, and {data[0]} is {kind}; leave --query out, or name "
+            "a database whose tables or views hold the rows."
+        )
+    for name, kinds in _FORMATS_WITH.items():
+        if getattr(reading, name) != getattr(Reading, name) and kind not in kinds:
+            raise click.UsageError(
+                f"{spelled(name)} is for {' and '.join(kinds)} files, not for {kind}."
+            )
+    return kind
+
+
+def sources_of(data: Sequence[str], form: str, query: str | None = None) -> list[Any]:
+    """Return the files; a folder means the Parquet or Arrow files in it, a database its query."""
+    if form == "duckdb":
+        from pairlearn.streams.readers.query import Queried, tables_of
+        from pairlearn.streams.readers.schema import listed
+
+        if len(data) > 1 or data[0] == "-":
+            raise click.UsageError("a database is read alone; name one file.")
+        if query is None:
+            raise click.UsageError(
+                f"{data[0]} is a database; say which rows to read with --query 'SELECT ...' "
+                "(train, predict, evaluate, compare); its tables: "
+                f"{listed(tables_of(data[0])) or 'none'}."
+            )
+        return [Queried(data[0], query)]
+    if form not in ("parquet", "arrow"):
+        return list(data)
+    from pairlearn.streams.readers.arrow import files_of
+
+    return [file for source in data for file in files_of(source)]
+
+
+def text_size(sources: Sequence[Any]) -> float:
+    """Return the approximate bytes of text in the files; infinite for standard input."""
+    from pairlearn.streams.readers.files import sniff
+
+    total = 0.0
+    for source in sources:
+        if os.fspath(source) == "-":
+            return math.inf
+        factor = 1 if sniff(source) in ("text", "npy", "arrow") else _EXPANDED
+        total += factor * os.path.getsize(source)
+    return total
+
+
+# ------------------------------------------------------------------------------ tables to train on
+
+
+def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableOptions:
+    """Return the options of a table from the command line."""
+    from pairlearn.tables.fitting import TableOptions
+
+    form = format_of(data, reading)
+    if reading.label is None:
+        raise click.UsageError(_which_label(data, form, reading))
+    if form in ("parquet", "arrow") and reading.features is None:
+        from pairlearn.streams.readers.arrow import refuse_lost_columns
+
+        for source in data:
+            refuse_lost_columns(source)
+    kinds, levels, widths = _kinds(reading)
+    classes = None
+    if reading.classes is not None:
+        if problem != "auc":
+            raise click.UsageError(f"--classes is for --problem auc, not for {problem}.")
+        _classes_of(reading.classes)
+        parts = split_names(reading.classes, "--classes")
+        classes = (parts[0], parts[1])
+    if reading.qid is not None and problem != "ranking":
+        raise click.UsageError(f"--qid is for --problem ranking, not for {problem}.")
+    features = reading.features
+    return TableOptions(
+        label=reading.label, qid=reading.qid, problem=_LABELS[problem], classes=classes,
+        features=None if features is None else tuple(split_names(features, spelled("features"))),
+        exclude=tuple(_names(reading.exclude, "--exclude")),
+        kinds=kinds, levels=levels, widths=widths, missing=_missing(reading.missing),
+        dtype="float32" if reading.single else "float64", format=form, **reading.table(),
+    )  # fmt: skip
+
+
+def _names(entries: Sequence[str], what: str) -> list[str]:
+    return [name for entry in entries for name in split_names(entry, what)]
+
+
+def _kinds(reading: Reading) -> tuple[dict[str, str], dict[str, list[str]], dict[str, int]]:
+    """Return the kinds that the user names, levels of categories and widths, by column."""
+    kinds: dict[str, str] = {}
+    levels: dict[str, list[str]] = {}
+    widths: dict[str, int] = {}
+
+    def put(name: str, kind: str, option: str) -> None:
+        if name in kinds:
+            raise click.UsageError(f"{option} {name}: the column is named twice; name it once.")
+        kinds[name] = kind
+
+    for option, kind in (("numeric", "number"), ("date", "date"), ("text", "text")):
+        for name in _names(getattr(reading, option), spelled(option)):
+            put(name, kind, spelled(option))
+    for entry in reading.categorical:
+        name, equals, listed = entry.partition("=")
+        head, _, width = entry.rpartition(":")
+        if equals and name and listed:
+            put(name, "category", "--categorical")
+            levels[name] = listed.split("|")
+            if len(set(levels[name])) != len(levels[name]) or "" in levels[name]:
+                raise click.BadParameter(f"--categorical {name}: levels must be different texts.")
+        elif head and width.isdigit():
+            put(head, "category", "--categorical")
+            widths[head] = int(width)
+            if not 2 <= int(width) <= 1 << 22:
+                raise click.BadParameter(f"--categorical {entry}: hash into 2 to 4194304 features.")
+        else:
+            for name in split_names(entry, "--categorical"):
+                put(name, "category", "--categorical")
+    return kinds, levels, widths
+
+
+def _which_label(data: Sequence[str], form: str, reading: Reading) -> str:
+    """Return the error for a missing --label, with the columns to choose from."""
+    said = "the label is needed; name its column with --label"
+    if data[0] == "-":
+        return f"{said}."
+    from pairlearn.streams.readers.schema import listed
+    from pairlearn.tables.rows import open_table
+
+    names = open_table(sources_of(data, form, reading.query)[0], form, header=reading.header).names
+    return f"{said}, one of {listed(names)}."
+
+
+def _missing(text: str | None) -> str | float:
+    if text is None or text in ("auto", "refuse", "indicator"):
+        return text or "auto"
+    number = _number(text)
+    if number is None or not math.isfinite(number):
+        raise click.BadParameter(
+            f"{spelled('missing')} must be auto, refuse, indicator or a number, got {text!r}."
+        )
+    return number
+
+
 def _number(text: str) -> float | None:
     try:
         return float(text)
@@ -176,26 +356,146 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _categorical(entries: Sequence[str]) -> dict[str | int, int | Sequence[str]]:
-    found: dict[str | int, int | Sequence[str]] = {}
-    for entry in entries:
-        name, equals, levels = entry.partition("=")
-        if equals and name and levels:
-            found[name] = levels.split("|")
-            continue
-        name, _, width = entry.rpartition(":")
-        if not name or not width.isdigit():
-            raise click.BadParameter(
-                f"--categorical must be like city:1024 or colour=red|blue here, got {entry!r}."
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Examples to train on: a `table` in memory, or a `reader`; a plan of columns, or a schema."""
+
+    problem: str
+    plan: Plan | None = None
+    schema: Schema | None = None
+    reader: Any = None
+    table: FittedTable | None = None
+
+    @property
+    def encoder(self) -> TableEncoding | None:
+        """What turns columns into features, if they have names."""
+        return None if self.plan is None else self.plan.encoder
+
+    @property
+    def feature_names(self) -> Any:
+        """The names of the features."""
+        return self.reader.feature_names if self.encoder is None else self.encoder.feature_names
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The classes as the model names them; none for other problems."""
+        if self.encoder is None:
+            return tuple((self.schema and self.schema.classes) or ())
+        label = self.encoder.label
+        coded = ("classes", "groups") if self.problem == "classes" else ("classes",)
+        return label.values if label is not None and label.kind in coded else ()
+
+    @property
+    def codes(self) -> tuple[float, ...] | None:
+        """The labels that the reader delivers for the classes."""
+        schema = getattr(self.reader, "schema", self.schema)
+        if schema is not None and not schema.text_labels:
+            return schema.classes  # type: ignore[return-value]
+        return (0.0, 1.0) if self.classes else None
+
+    def examples(self) -> tuple[Any, Any, Any]:
+        """Return features, labels and queries in memory."""
+        import numpy as np
+        from scipy import sparse
+
+        if self.table is not None:
+            return self.table.X, self.table.y, self.table.qid
+        chunks = list(self.reader)
+        X: Any = [chunk.X for chunk in chunks]
+        X = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X)
+        y = np.concatenate([chunk.y for chunk in chunks if chunk.y is not None])
+        queries = [chunk.qid for chunk in chunks if chunk.qid is not None]
+        return X, y, np.concatenate(queries) if queries else None
+
+    def columns(self) -> dict[str, Any]:
+        """Return how to read such columns again, for the model file."""
+        if self.encoder is not None:
+            return {"table": self.encoder.state()}
+        assert self.schema is not None
+        layout = getattr(self.reader, "layout", None)
+        names = None if layout is None else [layout.names[j] for j in layout.first]
+        return {"schema": schema_to_plain(self.schema, names)}
+
+    def refused(self) -> tuple[Any, list[str]]:
+        """Return the refused rows, and sentences about fields that were taken as missing."""
+        if self.table is not None:
+            return self.table.refusals, self.table.odd.lines()
+        return self.reader.refusals, odd_lines(self.reader)
+
+
+def open_training_rows(
+    data: tuple[str, ...], reading: Reading, problem: str, form: str, *, is_stream: bool
+) -> TrainingRows:
+    """Return the data. A stream has a reader; data to be fitted in memory have either."""
+    if form not in TABLES or (is_stream and "-" in data):
+        return _rows_of_schema(data, reading, problem, form)
+    from pairlearn.tables.fitting import load_table, plan_table
+
+    options, sources = table_options(data, reading, problem), sources_of(data, form, reading.query)
+    is_large = "-" not in data and text_size(sources) > _LARGE
+    plan = plan_table(sources, options) if is_stream or is_large else None
+    schema = None if plan is None else plan.schema
+    if plan is None or (schema is None and not is_stream):
+        table = load_table(sources, options)
+        _check_dense(problem, table.plan.encoder)
+        return TrainingRows(problem, table.plan, table=table)
+    if schema is not None:
+        if form in _FORMATS_WITH["delimiter"]:
+            reading = replace(reading, delimiter=plan.delimiter)
+        return TrainingRows(problem, plan, reader=open_data(data, schema, reading))
+    _check_dense(problem, plan.encoder)
+    reader = table_reader(plan.encoder, data, form, reading, labelled=True)
+    return TrainingRows(problem, plan, reader=reader)
+
+
+def table_reader(
+    encoder: TableEncoding, data: Sequence[str], form: str, reading: Reading, **how: Any
+) -> Reader:
+    """Return a reader of tables through an encoder."""
+    from pairlearn.tables.reader import TableReader
+
+    sources = sources_of(data, form, reading.query)
+    return TableReader(sources, encoder, format=form, **reading.table(), **how)
+
+
+def _check_dense(problem: str, columns: Any) -> None:
+    """Refuse sparse features for a metric; `columns` are None if the format is sparse."""
+    if problem == "metric" and getattr(columns, "sparse", columns is None):
+        raise click.UsageError(
+            "--problem metric learns a number for each pair of features and takes dense ones; "
+            "these are sparse. Choose columns with --set reading.features=A,B, leave some out with "
+            "--exclude, or write svmlight as CSV, Parquet or .npy."
+        )
+
+
+# --------------------------------------------------------------------------- data with a schema
+
+
+def _rows_of_schema(
+    data: tuple[str, ...], reading: Reading, problem: str, form: str
+) -> TrainingRows:
+    schema = schema_of(reading)
+    label = "label" if schema.label is None else schema.label  # that of an svmlight line
+    if problem != "auc":
+        if schema.classes is not None:
+            raise click.UsageError(
+                f"--classes is for --problem auc; labels of {problem} are numbers."
             )
-        found[name] = int(width)
-    return found
+        if schema.qid is not None and problem != "ranking":
+            raise click.UsageError(f"--qid is for --problem ranking, not for {problem}.")
+        if form == "svmlight":
+            schema = replace(schema, label=label, qid="qid" if problem == "ranking" else None)
+        elif schema.label is None:
+            raise click.UsageError("the label is needed; name its column with --label.")
+    elif schema.classes is None:
+        schema = replace(schema, classes=_find_classes(data, schema, reading), label=label)
+    reader = open_data(data, schema, reading)
+    _check_dense(problem, None if form == "svmlight" else getattr(reader, "layout", reader))
+    return TrainingRows(problem, schema=schema, reader=reader)
 
 
-def classes_of(text: str | None) -> tuple[str, ...] | tuple[float, ...] | None:
-    """Return the two labels that an option names, numbers as such."""
-    if text is None:
-        return None
+def _classes_of(text: str) -> tuple[str, ...] | tuple[float, ...]:
+    """Return the two labels that --classes names, numbers as such."""
     parts = split_names(text, "--classes")
     if len(parts) != 2 or parts[0] == parts[1]:
         raise click.BadParameter(f"--classes must be two labels, as in 0,1; got {text!r}.")
@@ -218,95 +518,39 @@ def schema_of(reading: Reading, base: Schema | None = None) -> Schema:
         if getattr(reading, name):
             raise click.UsageError(f"{spelled(name)} is for tables in files; leave it out here.")
     changes: dict[str, Any] = {}
-    for name, given in (("label", reading.label), ("qid", reading.qid)):
-        if given is not None:
+    for name, column in (("label", reading.label), ("qid", reading.qid)):
+        if column is not None:
             unnamed = not reading.header or reading.format == "npy"
-            changes[name] = int(given) if unnamed and given.lstrip("-").isdigit() else given
+            changes[name] = int(column) if unnamed and column.lstrip("-").isdigit() else column
     if reading.classes is not None:
-        changes["classes"] = classes_of(reading.classes)
+        changes["classes"] = _classes_of(reading.classes)
     if reading.features is not None:
         changes["features"] = tuple(split_names(reading.features, spelled("features")))
     if reading.categorical:
-        changes["categorical"] = _categorical(reading.categorical)
+        kinds, levels, widths = _kinds(reading)
+        if set(kinds) - set(levels) - set(widths):
+            raise click.BadParameter(
+                "--categorical must be like city:1024 or colour=red|blue here, got "
+                f"{reading.categorical[0]!r}."
+            )
+        changes["categorical"] = {**levels, **widths}
     if reading.missing not in (None, "auto"):
-        assert reading.missing is not None
-        number = _number(reading.missing)
-        changes["missing"] = reading.missing if number is None else number
+        changes["missing"] = _missing(reading.missing)
     if reading.single:
         changes["dtype"] = "float32"
     return replace(base, **changes) if base is not None else Schema(**changes)
 
 
-#: Formats that one reader reads.
-_READ_TOGETHER = ({"csv", "tsv"}, {"parquet", "arrow"})
-
-
-def format_of(data: Sequence[str], reading: Reading) -> str:
-    """Return the format of the data."""
-    from pairlearn.streams.readers.open import find_format
-
-    if len(data) > 1 and "-" in data:
-        # Else the files before it would be scored, and the second reading would find nothing.
-        raise click.UsageError("standard input is read alone; name files, or standard input.")
-    if reading.format is None and data[0] == "-":
-        raise click.UsageError("standard input does not tell its format; pass --format csv.")
-    kind = find_format(data[0]) if reading.format is None else reading.format
-    if reading.format is None:
-        for other in data[1:]:
-            also = find_format(other)
-            if kind != also and {kind, also} not in _READ_TOGETHER:
-                raise click.UsageError(
-                    f"{data[0]} is {kind} and {other} is {also}; files of one format are read "
-                    "together, convert one of them."
-                )
-    if reading.query is not None and kind != "duckdb":
-        raise click.UsageError(
-            f"--query asks a DuckDB database, and {data[0]} is {kind}; leave --query out, or name "
-            "a database whose tables or views hold the rows."
-        )
-    for name, kinds in _FORMATS_WITH.items():
-        if getattr(reading, name) != getattr(Reading, name) and kind not in kinds:
-            raise click.UsageError(
-                f"{spelled(name)} is for {' and '.join(kinds)} files, not for {kind}."
-            )
-    return kind
-
-
-def sources_of(data: Sequence[str], form: str, query: str | None = None) -> list[Any]:
-    """Return the files; a folder means the Parquet or Arrow files in it, a database its query."""
-    if form == "duckdb":
-        from pairlearn.streams.readers.query import Queried, tables_of
-
-        if len(data) > 1 or data[0] == "-":
-            raise click.UsageError("a database is read alone; name one file.")
-        if query is None:
-            from pairlearn.streams.readers.schema import listed
-
-            names = listed(tables_of(data[0])) or "none"
-            raise click.UsageError(
-                f"{data[0]} is a database; say which rows to read with --query 'SELECT ...' "
-                f"(train, predict, evaluate, compare); its tables: {names}."
-            )
-        return [Queried(data[0], query)]
-    if form not in ("parquet", "arrow"):
-        return list(data)
-    from pairlearn.streams.readers.arrow import files_of
-
-    return [file for source in data for file in files_of(source)]
-
-
 def open_data(
     data: Sequence[str], schema: Schema, reading: Reading, *, n_features: int | None = None
 ) -> Reader:
-    """Return a reader of the files."""
+    """Return a reader of the files by a schema."""
     from pairlearn.streams.readers.open import open_reader
 
     kind = format_of(data, reading)
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"strict": reading.strict}
     if kind in ("csv", "tsv"):
-        options["header"] = reading.header
-        if reading.delimiter is not None:
-            options["delimiter"] = reading.delimiter.replace("\\t", "\t")
+        options = {name: value for name, value in reading.table().items() if value is not None}
     if kind == "svmlight":
         options["n_features"] = reading.n_features or n_features
         options["zero_based"] = reading.zero_based
@@ -319,12 +563,10 @@ def open_data(
     sources: Any = list(data) if len(data) > 1 else data[0]
     if kind == "duckdb":
         sources = sources_of(data, kind, reading.query)
-    return open_reader(sources, schema, format=kind, strict=reading.strict, **options)
+    return open_reader(sources, schema, format=kind, **options)
 
 
-def find_classes(
-    data: Sequence[str], schema: Schema, reading: Reading, *, n_features: int | None = None
-) -> tuple[float, ...]:
+def _find_classes(data: Sequence[str], schema: Schema, reading: Reading) -> tuple[float, ...]:
     """Return the two numeric labels of the data, reading as far as needed to see both."""
     import numpy as np
 
@@ -332,26 +574,20 @@ def find_classes(
 
     if "-" in data:
         raise click.UsageError("standard input is read once; pass --classes 0,1.")
-    found: set[float] = set()
-    reader = open_data(data, schema, reading, n_features=n_features)
-    try:
-        for chunk in reader:
-            if chunk.y is None:
-                raise click.UsageError("the label is needed; name its column with --label.")
-            found |= set(np.unique(chunk.y).tolist())
-            if len(found) >= 2:
-                break
-    except ReadError as error:
-        if "is not a number" in str(error) and "no usable row" in str(error):
-            raise ReadError(f"{error} (labels that are texts need --classes)") from None
-        raise
-    if len(found) != 2:
-        shown = ", ".join(f"{label:g}" for label in sorted(found)[:5])
+    labels: set[float] = set()
+    for chunk in open_data(data, schema, reading):
+        if chunk.y is None:
+            raise click.UsageError("the label is needed; name its column with --label.")
+        labels |= set(np.unique(chunk.y).tolist())
+        if len(labels) >= 2:
+            break
+    if len(labels) != 2:
+        shown = ", ".join(f"{label:g}" for label in sorted(labels)[:5])
         raise ReadError(
-            f"{data[0]} has the label{'s' * (len(found) > 1)} {shown}, and two are needed; name "
+            f"{data[0]} has the label{'s' * (len(labels) > 1)} {shown}, and two are needed; name "
             "two with --classes, pass --problem classes, or check --label."
         )
-    return tuple(sorted(found))
+    return tuple(sorted(labels))
 
 
 def schema_to_plain(schema: Schema, columns: Sequence[str | int] | None) -> dict[str, Any]:
@@ -366,34 +602,15 @@ def schema_to_plain(schema: Schema, columns: Sequence[str | int] | None) -> dict
     return {name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()}
 
 
-def schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
-    """Return the schema that a model was trained with."""
-    from pairlearn.models.record import reason
-    from pairlearn.streams.readers.base import ReadError
-    from pairlearn.streams.readers.schema import Schema
+def odd_lines(reader: Reader) -> list[str]:
+    """Return sentences about the columns and fields of a table that were taken as missing."""
+    from pairlearn.streams.readers.schema import listed
 
-    try:
-        values = dict(plain)
-        if not labelled:
-            values |= {"label": None, "qid": None, "classes": None}
-        for name in ("features", "missing_tokens", "classes"):
-            if values.get(name) is not None:
-                values[name] = tuple(values[name])
-        return Schema(**values)
-    except TypeError as error:
-        raise ReadError(
-            f"the model says nothing usable about its columns ({reason(error)})."
-        ) from None
-
-
-def size_of(data: Sequence[str]) -> int | None:
-    """Return the bytes of a single plain text file, for the progress bar; else None."""
-    from pairlearn.streams.readers.base import ReadError
-    from pairlearn.streams.readers.files import sniff
-
-    try:
-        if len(data) != 1 or data[0] == "-" or sniff(data[0]) != "text":
-            return None
-        return os.path.getsize(data[0])
-    except (OSError, ReadError):
-        return None
+    lines = [
+        f"{source} has no column {listed(names)}: taken as missing"
+        for source, names in getattr(reader, "lacking", {}).items()
+    ]
+    lines += getattr(reader, "strange", ())
+    odd = getattr(reader, "odd", None)
+    # a column that is lacking is told once, not row by row
+    return lines if odd is None else [*lines, *odd.lines()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``--set PATH=VALUE``: the settings of the parts that a command trains and reads with.
+"""Settings: ``--set PATH=VALUE``, ``--config FILE`` and the parts of an estimator that they make.
 
 A path names a parameter of the estimator (``objective``) or a field of the part in it
 (``objective.power``, ``solver.pairing.size``). Estimators and registers say which paths there are.
@@ -7,34 +7,33 @@ A path names a parameter of the estimator (``objective``) or a field of the part
 
 from __future__ import annotations
 
-import difflib
-import inspect
+import ast
+import importlib
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from pairlearn.cli.shared.numbers import NUMBER
+from pairlearn.cli.shared.files import read_option
 from pairlearn.register import REGISTERS, Register, nearest
 
 _PATH = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)*", re.IGNORECASE)
-_WORDS = {"true": True, "false": False, "null": None, "inf": math.inf, "-inf": -math.inf}
-#: The types of plain parameters, in the words of the program.
-_TYPES = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "a text",
-          "None": "null"}  # fmt: skip
+_WORDS = {"true": True, "false": False, "null": None, "none": None, "inf": math.inf,
+          "-inf": -math.inf}  # fmt: skip
 #: The key in a click context of the settings that a config file holds.
 _FROM_FILE = "pairlearn.settings"
+#: Most bytes of a file of options; a device may have no end.
+_LONGEST = 1 << 24
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One setting: where it goes, its text, its value, and how the user gave it."""
 
     path: str
@@ -42,54 +41,36 @@ class Setting:
     value: Any
     typed: str
 
-    @classmethod
-    def of(cls, path: str, value: Any, typed: str = "") -> Setting:
-        """Return a setting; a text is read as a number, true, false, null, inf, JSON or text."""
-        path = path.strip().replace("-", "_")
-        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        typed = typed or f"--set {path}={text[:60]}"
-        if not _PATH.fullmatch(path):
-            raise click.UsageError(
-                f"--set must be PATH=VALUE, as in solver.step_size=0.1; got {path[:60]!r}."
-            )
-        if isinstance(value, str):
-            value = _value(value.strip(), typed)
-        if isinstance(value, float) and math.isnan(value):
-            raise click.UsageError(f"{typed}: NaN is no value; leave the setting out.")
-        return cls(path, text, value, typed)
-
     def refuse(self, error: object) -> click.UsageError:
         """Return an error in one line that names the setting."""
         return click.UsageError(f"{self.typed}: {' '.join(str(error).split())}")
 
 
+def setting_of(path: str, given: Any, typed: str = "") -> Setting:
+    """Return a setting; a text is a literal of Python, true, false, null, inf or a text."""
+    path = path.strip().replace("-", "_")
+    text = ",".join(map(str, given)) if isinstance(given, list) else str(given)
+    typed = typed or f"--set {path}={text[:60]}"
+    if not _PATH.fullmatch(path):
+        raise click.UsageError(
+            f"--set must be PATH=VALUE, as in solver.step_size=0.1; got {path[:60]!r}."
+        )
+    return Setting(path, text, _value(given.strip(), typed) if isinstance(given, str) else given,
+                   typed)  # fmt: skip
+
+
 def _value(text: str, typed: str) -> Any:
-    """Return what a text says."""
     if not text:
         raise click.UsageError(f"{typed} has no value; write one after the equals sign.")
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    if text[0] in "[{":
-        import json
-
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            raise click.UsageError(f'{typed} is not JSON; write it as {{"age": 1}}.') from None
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
-        return text[1:-1]
-    # Python's own reader takes 1_000 and digits of all scripts; here these are texts.
-    for kind in (int, float) if NUMBER.fullmatch(text) else ():
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        if math.isinf(number) and any(c.isdigit() for c in text):
-            raise click.UsageError(
-                f"{typed} is larger than any number (about 1.8e308); write inf for infinity."
-            )
-        return number
-    return text
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
+    if isinstance(value, float) and math.isinf(value):
+        raise click.UsageError(f"{typed} is larger than any number; write inf for infinity.")
+    return value
 
 
 class Settings(dict[str, Setting]):
@@ -97,24 +78,24 @@ class Settings(dict[str, Setting]):
 
     def under(self, root: str) -> Settings:
         """Return the settings of one root, without it; its own value has an empty path."""
-        return Settings({path[len(root) + 1 :]: one for path, one in self.items()
+        return Settings({path[len(root) + 1 :]: setting for path, setting in self.items()
                          if path.split(".")[0] == root})  # fmt: skip
 
     def without(self, *roots: str) -> Settings:
         """Return the settings of other roots."""
-        return Settings({p: one for p, one in self.items() if p.split(".")[0] not in roots})
+        return Settings({p: s for p, s in self.items() if p.split(".")[0] not in roots})
 
     def roots(self) -> list[str]:
         """Return the first names of the paths, each once."""
         return list(dict.fromkeys(path.split(".")[0] for path in self))
 
-    def named(self, path: str, value: Any, typed: str) -> None:
+    def add(self, path: str, value: Any, typed: str) -> None:
         """Add what an option of its own says, unless it is None."""
         if value is None:
             return
         if path in self:
             raise click.UsageError(f"{typed} and {self[path].typed} set the same; give one.")
-        self[path] = Setting.of(path, value, typed)
+        self[path] = setting_of(path, value, typed)
 
     def plain(self) -> dict[str, str]:
         """Return the texts by path, for the model file."""
@@ -134,19 +115,41 @@ def naming(settings: Settings) -> Iterator[None]:
 
 
 def _guilty(error: Exception, settings: Settings) -> Setting | None:
-    """Return the setting whose name starts the message of an error."""
     name = str(error).partition(" ")[0]
     return next((one for one in settings.values() if one.path.rpartition(".")[2] == name), None)
 
 
-# ------------------------------------------------------------------------------------ the option
+# ----------------------------------------------------------------------------------- the options
+
+
+class Named(click.Choice[str]):
+    """A choice among the names in registers, such as "losses.LOSSES", loaded when needed."""
+
+    def __init__(self, *places: str, also: Iterable[str] = ()) -> None:
+        self._places, self._also = places, tuple(also)
+        super().__init__(())
+
+    @property
+    def choices(self) -> Any:
+        """The names, each once."""
+        known = [name for place in self._places for name in register_at(place)]
+        return tuple(dict.fromkeys([*self._also, *known]))
+
+    @choices.setter
+    def choices(self, _: Any) -> None:
+        """Ignore what click assigns: the registers hold the names."""
+
+
+def register_at(place: str) -> Any:
+    """Return the register at a place within the package, such as "losses.LOSSES"."""
+    module, _, register = place.rpartition(".")
+    return getattr(importlib.import_module(f"pairlearn.{module}"), register)
 
 
 def set_option(*roots: str, example: str) -> Callable[[F], F]:
     """Add ``--set`` to a command, which receives `Settings` as `settings`.
 
-    `roots` are the first names of the paths that the command takes; any if there are none. The help
-    shows `example`.
+    `roots` are the first names of the paths that the command takes; any if there are none.
     """
 
     def read(context: click.Context, option: click.Parameter, given: Iterable[str]) -> Settings:
@@ -158,34 +161,92 @@ def set_option(*roots: str, example: str) -> Callable[[F], F]:
                 raise click.UsageError(
                     f"--set must be PATH=VALUE, as in {first}; got {text[:60]!r}."
                 )
-            setting = Setting.of(path, value)
+            setting = setting_of(path, value)
             if setting.path in typed:
                 raise click.UsageError(f"--set {setting.path} is given twice; give it once.")
             typed[setting.path] = setting
-        found = Settings({**context.meta.get(_FROM_FILE, {}), **typed})
-        for setting in found.without(*roots).values() if roots else ():
+        settings = Settings({**context.meta.get(_FROM_FILE, {}), **typed})
+        for setting in settings.without(*roots).values() if roots else ():
             raise click.UsageError(
                 f"--set {setting.path}: this command has settings of {', '.join(roots)} only."
             )
-        return found
+        return settings
 
     return click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", callback=read,
                         help=f"A setting, as in {example}. Repeatable.")  # fmt: skip
 
 
-def keep_from_file(context: click.Context, entries: Any, root: str = "") -> None:
+def config_option(function: F) -> F:
+    """Add ``--config``: a TOML file of options by their long names, and settings under [set]."""
+    return read_option(
+        "--config", expose_value=False, callback=_read_config,
+        help='Options from a TOML file, as in label = "y" or exclude = ["id"]; settings under '
+             "[set].",
+    )(function)  # fmt: skip
+
+
+def read_toml(path: str) -> dict[str, Any]:
+    """Return the entries of a TOML file; a `ValueError` says in one line why it is not TOML."""
+    import tomllib
+
+    with open(path, "rb") as file:
+        data = file.read(_LONGEST + 1)
+    if len(data) > _LONGEST:
+        raise ValueError(f"{path} is longer than {_LONGEST} bytes; name a file of options.")
+    try:
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not TOML: {str(error)[:200].rstrip('.')}.") from None
+
+
+def _read_config(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
+    """Take the options of a file as defaults of the command."""
+    if path is None:
+        return
+    options = {name.lstrip("-"): option for option in context.command.params
+               if isinstance(option, click.Option) and option is not parameter
+               for name in option.opts}  # fmt: skip
+    defaults: dict[str, Any] = {}
+    try:
+        for name, value in read_toml(path).items():
+            option = options.get(name.replace("_", "-"))
+            if name == "set" or (option is None and ("." in name or isinstance(value, dict))):
+                _keep_settings(context, value if name == "set" else {name: value})
+            elif option is not None:
+                defaults[str(option.name)] = _default(name, value, option)
+            else:
+                raise ValueError(f"there is no option {name[:60]!r}{nearest(name, options)}")
+    except OSError as error:
+        raise click.UsageError(f"--config {path}: {error.strerror or error}.") from None
+    except (ValueError, click.UsageError) as error:
+        said = error.message if isinstance(error, click.UsageError) else error
+        raise click.UsageError(f"--config {path}: {said}") from None
+    context.default_map = {**(context.default_map or {}), **defaults}
+
+
+def _default(name: str, value: Any, option: click.Option) -> Any:
+    """Return the value of an entry as click takes it."""
+    if option.multiple:
+        return [str(entry) for entry in (value if isinstance(value, list) else [value])]
+    if isinstance(value, dict) or isinstance(value, bool) != option.is_flag:
+        wanted = "true or false" if option.is_flag else "a text, a number or a list"
+        raise ValueError(f"{name!r} must be {wanted}.")
+    return ",".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _keep_settings(context: click.Context, entries: Any, root: str = "") -> None:
     """Keep the settings of a config file for ``--set``, whose typed settings take precedence."""
     if not isinstance(entries, Mapping):
-        raise click.UsageError("'set' must be a table of paths and values.")
+        raise ValueError("'set' must be a table of paths and values.")
     for name, value in entries.items():
         if isinstance(value, Mapping):
-            keep_from_file(context, value, f"{root}{name}.")
+            _keep_settings(context, value, f"{root}{name}.")
         else:
-            setting = Setting.of(f"{root}{name}", value)
+            setting = setting_of(f"{root}{name}", value)
             context.meta.setdefault(_FROM_FILE, {})[setting.path] = setting
 
 
-# -------------------------------------------------------------------------------------- the parts
+# ------------------------------------------------------------------------------------- the parts
 
 
 def set_parts(
@@ -207,33 +268,10 @@ def set_parts(
             raise first.refuse(owned[root])
         if root not in known:
             names = [name for name in known if name not in owned]
-            raise first.refuse(f"{type(model).__name__} has no {first.path}; "
-                               f"{_nearest_path(first.path, names)}")  # fmt: skip
-        if "" in own:
-            _check_type(own[""], inspect.signature(type(model)).parameters[root].annotation)
+            raise first.refuse(f"{type(model).__name__} has no {first.path}{nearest(root, names)}")
         register = (registers or {}).get(root)
         model.set_params(**{root: build(root, known[root], own, register)})
     return model
-
-
-def _nearest_path(path: str, names: list[str]) -> str:
-    """Return the end of a message: a path with the same last name, the nearest, or all names."""
-    inner = [f"{kind}.{field}" for kind in names if kind in REGISTERS
-             for part in REGISTERS[kind].types.values() for field in field_names(part)]  # fmt: skip
-    last = path.rpartition(".")[2]
-    near = [p for p in (*names, *inner) if p.rpartition(".")[2] == last]
-    near = near or difflib.get_close_matches(path, [*names, *inner], n=1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}."
-
-
-def _check_type(setting: Setting, annotation: Any) -> None:
-    """Refuse a value of the wrong type for a parameter that takes plain values only."""
-    wanted = str(annotation).split(" | ")
-    given = type(setting.value).__name__.removesuffix("Type")
-    fits = given in wanted or (given == "int" and "float" in wanted)
-    if set(wanted) <= set(_TYPES) and not fits:
-        rule = " or ".join(_TYPES[name] for name in wanted)
-        raise setting.refuse(f"{setting.path} must be {rule}, got {setting.text!r}.")
 
 
 def build(path: str, present: Any, own: Settings, register: Register[Any] | None = None) -> Any:
@@ -254,17 +292,15 @@ def build(path: str, present: Any, own: Settings, register: Register[Any] | None
     inner = {name: own.under(name) for name in own.roots() if name}
     if not inner:
         return value
-    has = field_names(part)
-    odd = [name for name in inner if name not in has]
-    if odd:
-        first = next(one for one in own.values() if one is not named)
+    if not set(inner) <= set(_field_names(part)):
+        first = next(setting for setting in own.values() if setting is not named)
         if named is not None or register is None:
-            told = path if named is None else f"{path}={value}"
-            end = nearest(odd[0], has) if has else "; it has no fields."
-            raise first.refuse(f"{told} has no field {odd[0]}{end}")
+            has = _field_names(part)
+            odd = next(name for name in inner if name not in has)
+            raise first.refuse(f"{part!r} has no field {odd}{nearest(odd, has) if has else '.'}")
         part = _only_part(register, path, inner, first)
-    new = {name: build(f"{path}.{name}", getattr(part, name, None), one)
-           for name, one in inner.items()}  # fmt: skip
+    new = {name: build(f"{path}.{name}", getattr(part, name, None), settings)
+           for name, settings in inner.items()}  # fmt: skip
     make = part if isinstance(part, type) else partial(replace, part)
     try:
         return make(**new)
@@ -272,33 +308,23 @@ def build(path: str, present: Any, own: Settings, register: Register[Any] | None
         raise (_guilty(error, own) or next(reversed(own.values()))).refuse(error) from None
 
 
-def field_names(part: Any) -> list[str]:
-    """Return the fields of a part or of its class; none if it is another value."""
+def _field_names(part: Any) -> list[str]:
     return [field.name for field in fields(part) if field.init] if is_dataclass(part) else []
 
 
-def _only_part(register: Register[Any], path: str, inner: Mapping[str, Any], first: Setting) -> Any:
+def _only_part(register: Register[Any], path: str, inner: Iterable[str], first: Setting) -> Any:
     """Return the only part with these fields, or its class if it has no short name."""
-
-    def fits(part: Any) -> bool:
-        return set(inner) <= set(field_names(part))
-
-    named: dict[type, tuple[str, Any]] = {}
-    for name in register:
-        part = register.make(name)
-        if fits(part):
-            named.setdefault(type(part), (name, part))
+    named = {type(part): (name, part) for name in reversed(list(register))
+             if set(inner) <= set(_field_names(part := register.make(name)))}  # fmt: skip
     if len(named) == 1:
         return next(iter(named.values()))[1]
     if named:
-        names = " or ".join(f"--set {path}={name}" for name, _ in named.values())
+        names = " or ".join(f"--set {path}={name}" for name, _ in reversed(named.values()))
         raise click.UsageError(f"{first.typed} needs {names} beside it.")
-    classes = list(register.types.values())
-    unnamed = [cls for cls in classes if fits(cls)]
+    unnamed = [cls for cls in register.types.values() if set(inner) <= set(_field_names(cls))]
     if len(unnamed) == 1:
         return unnamed[0]
-    known = list(dict.fromkeys(field for cls in classes for field in field_names(cls)))
-    for name in inner:
-        if name not in known:
-            raise first.refuse(f"{path} has no field {name}{nearest(name, known)}")
-    raise first.refuse(f"no {register.kind} has all of the fields {', '.join(inner)}.")
+    known: Sequence[str] = [name for cls in register.types.values() for name in _field_names(cls)]
+    odd = next((name for name in inner if name not in known), "")
+    raise first.refuse(f"no {register.kind} has {odd or 'all of these fields'}"
+                       f"{nearest(odd, dict.fromkeys(known)) if odd else '.'}")  # fmt: skip

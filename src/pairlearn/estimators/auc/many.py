@@ -152,7 +152,7 @@ def fit_pairs(
     from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 
     pairs = MulticlassAUCClassifier(**pair_parameters(model))
-    pairs.fit_rows(source, labels, sample_weight, mapped=mapped, source=given)
+    pairs.fit_rows(source, labels, sample_weight, mapped=mapped)
     n, choice = len(labels), pairs.choice_
     loss = LOSSES.make(pairs.loss_)
     fitted = Fitted(pairs.coef_, "exact", loss, choice, Trace(n_steps=n, n_gradients=n))

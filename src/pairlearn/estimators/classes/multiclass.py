@@ -16,6 +16,7 @@ classification problems, Machine Learning 45, 2001.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, ClassVar, Self
@@ -36,21 +37,19 @@ from pairlearn.estimators.classes.coupling import (
 from pairlearn.estimators.shared.class_moments import (
     ClassSystems,
     ClosedForm,
-    deal_folds,
+    class_folds,
 )
 from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of, threads
 from pairlearn.estimators.shared.examples import check_many_classes
-from pairlearn.estimators.shared.published import all_or_nothing
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, example_weights
-from pairlearn.folds import Fold, Keys
+from pairlearn.folds import Fold
 from pairlearn.losses import SquaredHinge
 from pairlearn.metrics.hand_till import HandTill, mean_pair_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Places, Vector
@@ -148,8 +147,6 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         self.class_weight, self.validation_fraction = class_weight, validation_fraction
         self.n_jobs, self.random_state = n_jobs, random_state
 
-    @all_or_nothing
-    @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the scores of all pairs of classes.
 
@@ -167,8 +164,11 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         self
             The fitted classifier.
         """
-        X, y = self._checked(X, y)
-        return self.fit_rows(as_rows(X, finite=True), np.asarray(y), sample_weight)
+        model = copy.copy(self)  # A fit that fails leaves this model as it was.
+        X, y = model._checked(X, y)
+        model.fit_rows(as_rows(X, finite=True), np.asarray(y), sample_weight)
+        self.__dict__ = model.__dict__
+        return self
 
     def fit_rows(
         self,
@@ -177,39 +177,19 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         sample_weight: ArrayLike | None = None,
         *,
         mapped: bool = False,
-        source: Rows | None = None,
     ) -> Self:
         """Find the scores as `fit` does, from checked examples, `mapped` or not."""
-        # Folds are dealt by the content of the rows, or of their source before they were mapped.
         candidates = self._ridges()
         if self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {_LOSSES}, got {self.loss!r}.")
-        check_classification_targets(labels)
-        classes, codes = np.unique(labels, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y must hold at least two classes, got 1 class ({classes.tolist()[0]!r}); there "
-                "is no pair to tell apart."
-            )
-        check_many_classes(classes, len(labels))
-        weight = example_weights(sample_weight, self.class_weight, labels)
-        if not len(weight):
-            weight = np.ones(len(labels))
-        empty = np.bincount(codes, weight) == 0.0
-        if empty.any():
-            raise ValueError(
-                f"sample_weight or class_weight is zero for every example of class "
-                f"{classes[empty].tolist()[0]!r}; leave the class out of y, or give it weight."
-            )
-        weight = as_counts(weight)
+        classes, codes, weight = _weighed_classes(labels, sample_weight, self.class_weight)
         # Weights of classes say nothing about units.
         counts = chunk_weights(sample_weight, len(labels))
         what, cure = "pairs of classes are not solved", "OneVsOneClassifier(AUCClassifier())"
         found = self._compact(given, counts, what, cure=cure, mapped=mapped)
         rows = found.rows
         rng = check_generator(self.random_state)
-        keys = Keys.of(given if source is None else source, seed=rng)
-        folds = deal_folds(codes, weight, self.validation_fraction, keys)
+        folds = class_folds(codes, weight, self.validation_fraction, rng)
         n_classes = len(classes)
         tests = [test for _, test in folds]
 
@@ -219,7 +199,7 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
 
         def hinge_of(fold: Fold, start: Vector) -> Vector:
             train, test = fold
-            w = self._minimise(rows.take(train), codes[train], weight[train], start)
+            w = _minimise(rows.take(train), codes[train], weight[train], start, ridge)
             return found.scores(test, w)
 
         with threads(self.n_jobs) as run:
@@ -239,26 +219,25 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
 
         best = best_of(solutions())
         evidence, (out_of_fold, starts) = best.evidence, best.model
-        self.ridge_ = evidence.values["ridge"]
-        coef = ClassSystems.of(rows, codes, n_classes, weight).solve_pairs(self.ridge_)
-        self.loss_ = "square"
+        ridge, loss, power = evidence.values["ridge"], "square", 1.0
+        coef = ClassSystems.of(rows, codes, n_classes, weight).solve_pairs(ridge)
         if self.loss == "squared_hinge" or (self.loss == "auto" and n_classes <= _FEW_CLASSES):
             with threads(self.n_jobs) as run:
                 hinge = list(run(hinge_of, folds, starts))
             value = Tried.of(evidence.values, worth(hinge))
             if self.loss == "squared_hinge" or value.auc > evidence.auc:
-                evidence, self.loss_, out_of_fold = value, "squared_hinge", hinge
-                coef = self._minimise(rows, codes, weight, coef)
+                evidence, loss, out_of_fold = value, "squared_hinge", hinge
+                coef = _minimise(rows, codes, weight, coef, ridge)
         coef, shift = found.to_user(coef)
         held = np.concatenate(tests)
         held_scores = np.concatenate(out_of_fold)
         sigmoids = pair_sigmoids(codes[held], weight[held], held_scores)
-        self.power_ = 1.0
         if n_classes > 2:
             coupled = couple(pair_probabilities(held_scores, sigmoids), n_classes)
-            self.power_ = find_power(coupled, codes[held], weight[held])
+            power = find_power(coupled, codes[held], weight[held])
         sigmoids[:, 1] -= sigmoids[:, 0] * shift
-        self.choice_ = Choice(ridge=self.ridge_, evidence=evidence, tried=best.tried)
+        self.power_, self.ridge_, self.loss_ = power, ridge, loss
+        self.choice_ = Choice(ridge=ridge, evidence=evidence, tried=best.tried)
         self.n_features_in_, self.scaling_ = given.shape[1], found.scaling
         self.classes_, self.coef_, self.sigmoids_ = classes, coef, sigmoids
         return self
@@ -280,17 +259,6 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
             assert choice.ridge is not None
             self.choice_, self.ridge_, self.loss_ = choice, choice.ridge, "square"
         return self
-
-    def _minimise(self, rows: Rows, codes: Places, weight: Vector, starts: Vector) -> Vector:
-        """Return the minimisers of the squared hinge for all pairs, from those of the square."""
-        found = []
-        for column, (first, second) in enumerate(combinations(range(codes.max() + 1), 2)):
-            index = np.flatnonzero(((codes == first) | (codes == second)) & (weight > 0.0))
-            y = np.where(codes[index] == second, 1.0, -1.0)
-            objective = PairObjective(rows.take(index), y, SquaredHinge(), weight[index])
-            w, _ = objective.minimise(self.ridge_, starts[column], tolerance=1e-7)
-            found.append(w)
-        return np.array(found)
 
     def pair_scores(self, X: Any) -> Vector:
         """Return the scores of all pairs of classes, larger for the later class of a pair."""
@@ -330,6 +298,42 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
             raise ModelFileError(
                 "the probability of a pair would fall with its score; save the fitted model again."
             )
+
+
+def _weighed_classes(
+    labels: NDArray[Any], sample_weight: ArrayLike | None, class_weight: Any
+) -> tuple[NDArray[Any], Places, Vector]:
+    """Return the classes, the number of each example's class, and the weights of the examples."""
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two classes, got 1 class ({classes.tolist()[0]!r}); there "
+            "is no pair to tell apart."
+        )
+    check_many_classes(classes, len(labels))
+    weight = example_weights(sample_weight, class_weight, labels)
+    if not len(weight):
+        weight = np.ones(len(labels))
+    empty = np.bincount(codes, weight) == 0.0
+    if empty.any():
+        raise ValueError(
+            f"sample_weight or class_weight is zero for every example of class "
+            f"{classes[empty].tolist()[0]!r}; leave the class out of y, or give it weight."
+        )
+    return classes, codes, as_counts(weight)
+
+
+def _minimise(rows: Rows, codes: Places, weight: Vector, starts: Vector, ridge: float) -> Vector:
+    """Return the minimisers of the squared hinge for all pairs, from those of the square."""
+    found = []
+    for column, (first, second) in enumerate(combinations(range(codes.max() + 1), 2)):
+        index = np.flatnonzero(((codes == first) | (codes == second)) & (weight > 0.0))
+        y = np.where(codes[index] == second, 1.0, -1.0)
+        objective = PairObjective(rows.take(index), y, SquaredHinge(), weight[index])
+        w, _ = objective.minimise(ridge, starts[column], tolerance=1e-7)
+        found.append(w)
+    return np.array(found)
 
 
 register_storable(MulticlassAUCClassifier)

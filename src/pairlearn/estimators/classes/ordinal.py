@@ -17,6 +17,7 @@ P. McCullagh, Regression models for ordinal data, Journal of the Royal Statistic
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -31,18 +32,15 @@ from pairlearn.estimators.classes.cuts import fit_cuts
 from pairlearn.estimators.shared.class_moments import (
     ClassSystems,
     ClosedForm,
-    deal_folds,
+    class_folds,
 )
 from pairlearn.estimators.shared.evidence import Candidate, best_of
-from pairlearn.estimators.shared.published import all_or_nothing
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
-from pairlearn.folds import Keys
 from pairlearn.metrics.concordance import SURVIVAL, ConcordanceIndex
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.rows import as_rows
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_generator, check_weights
@@ -139,8 +137,6 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
         self.grades, self.solver, self.scaling = grades, solver, scaling
         self.validation_fraction, self.random_state = validation_fraction, random_state
 
-    @all_or_nothing
-    @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the score and the cuts between the grades.
 
@@ -160,7 +156,8 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
         """
         candidates = self._ridges()
         kind: Any = getattr(y, "dtype", None)
-        X, y = self._checked(X, y)
+        model = copy.copy(self)  # A fit that fails leaves this model as it was.
+        X, y = model._checked(X, y)
         labels = np.asarray(y)
         check_classification_targets(labels)
         classes = self._ordered(labels, kind.categories if getattr(kind, "ordered", False) else ())
@@ -178,10 +175,9 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
         found = self._compact(given, counts, what, cure="PairwiseRanker")
         rows = found.rows
         rng = check_generator(self.random_state)
-        keys = Keys.of(given, seed=rng)
         held = [
             (test, ClassSystems.of(rows.take(train), codes[train], len(classes), weight[train]))
-            for train, test in deal_folds(codes, weight, self.validation_fraction, keys)
+            for train, test in class_folds(codes, weight, self.validation_fraction, rng)
         ]
 
         def solutions() -> Iterator[Candidate[list[Vector]]]:
@@ -197,13 +193,15 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
                 yield {"ridge": ridge}, scores, worth
 
         best = best_of(solutions())
-        self.ridge_ = best.evidence.values["ridge"]
-        w = ClassSystems.of(rows, codes, len(classes), weight).solve_order(self.ridge_)
+        ridge = best.evidence.values["ridge"]
+        w = ClassSystems.of(rows, codes, len(classes), weight).solve_order(ridge)
         coef, shift = found.to_user(w[np.newaxis])
         tests = np.concatenate([test for test, _ in held])
         slope, cuts = fit_cuts(np.concatenate(best.model), codes[tests], weight[tests])
-        self.grades_, self.classes_, self.coef_ = classes, np.sort(classes), coef[0]
-        self.slope_, self.cuts_ = slope, cuts + slope * float(shift[0])
+        model.grades_, model.classes_, model.coef_ = classes, np.sort(classes), coef[0]
+        model.slope_, model.cuts_ = slope, cuts + slope * float(shift[0])
+        model.ridge_ = ridge
+        self.__dict__ = model.__dict__
         return self
 
     def _ordered(self, labels: NDArray[Any], declared: Any) -> NDArray[Any]:

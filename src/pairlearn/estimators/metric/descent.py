@@ -1,62 +1,48 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A metric by stochastic gradient descent: Algorithm 1 on stored examples, 2 on a stream."""
+"""A metric by stochastic gradient descent, whose step size or length held-out data choose."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pairlearn.estimators.metric.solver import MetricSGD, as_metric_sgd
+from pairlearn.averaging import AVERAGINGS, Averaging
+from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.estimators.metric.start import (
-    Differences,
+    closed_form,
+    components_of,
     sample_differences,
+    start_at,
     start_from,
     unit_step,
 )
-from pairlearn.estimators.metric.training import (
-    Examples,
-    Training,
-    choose,
-    choose_step_size,
-    held_out_masks,
-)
-from pairlearn.estimators.shared.evidence import Best, Choice
 from pairlearn.estimators.shared.scaling import Scaling
-from pairlearn.estimators.shared.solvers import SGD, Fitted, auto_steps, way_of
+from pairlearn.estimators.shared.solvers import SGD, SOLVERS, as_schedule, auto_steps, way_of
+from pairlearn.estimators.shared.weights import judged_auc
+from pairlearn.pairings import PAIRINGS, GivenPairs, Pairing
+from pairlearn.pairings.given import ListedPairs
 from pairlearn.problem import Problem
-from pairlearn.restored import (
-    check_as_saved,
-    restored_array,
-    restored_count,
-    restored_weights,
-)
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.descent.stream import Stream
-from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.solvers.solution import Trace
-from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.typing import Vector
-from pairlearn.validation import check_generator, check_positive
+from pairlearn.validation import DivergenceError, check_positive
 
-#: The metric that a stream goes on from, as the score parameterises it, and its number of steps.
-Before = tuple[Vector, int]
-#: Rows, labels and weights of a chunk.
-Chunk = tuple[Vector, Vector, Vector]
-
+#: Steps between two projections of projection="auto".
+_PERIOD = 2000
 #: Step sizes of the grid in units of `unit_step`.
 _STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 #: The step size for pairs of near examples, in the same units.
 _NEIGHBOR_STEP = 0.1
-#: The step size c of a stream in the same units, with steps c / sqrt(t).
-_STREAM_STEP = 1.0
-#: n_passes="auto" takes at least this many steps where the step size is chosen.
-_AUTO_STEPS = 10_000
-#: n_passes="auto" takes at least this many passes, however many steps they are.
-_AUTO_PASSES = 8
+#: n_passes="auto" takes at least this many steps where the step size is chosen, and passes.
+_AUTO_STEPS, _AUTO_PASSES = 10_000, 8
+#: The most steps of the runs that choose the step size.
+_CHOICE_STEPS = 50_000
 #: Numbers of passes that n_passes="auto" tries where the step size is known.
 _PASSES = (10, 50, 200)
 #: n_passes="auto" tries no more steps than this, since longer runs hardly differ: the first number
@@ -65,111 +51,276 @@ _PASSES = (10, 50, 200)
 _MOST_STEPS = (50_000, 200_000)
 #: Between the two, the numbers that all steps change together.
 _MOST_CHANGES = 2e9
-#: Rows that a scaled stream collects before it chooses a starting point and a step size.
-_WARM_UP = 64
+#: With fewer held-out examples than this, three parts are held out.
+_ENOUGH = 1000
+#: A candidate is judged by at most so many held-out examples, with neighbours among so many others.
+_QUERIES, _NEIGHBORS = 1000, 5000
+#: Near examples come from at most this many: the cost grows with their square.
+_PAIRED = 10_000
+
+Indices = NDArray[np.int64]
+
+
+@SOLVERS.add()
+@dataclass(frozen=True, repr=False)
+class MetricSGD(SGD):
+    """Stochastic gradient descent over positive semi-definite matrices, for `MetricLearner`.
+
+    Parameters
+    ----------
+    step_size : float, "auto" or "held_out", default="auto"
+        The scale of the step sizes. The unit step moves the squared distance of a typical pair by
+        1. "auto" takes 0.1 units for pairs of near examples, and for other pairs "held_out".
+        "held_out" trains a grid on a part of the training data and keeps the best by nearest
+        neighbours on the rest; the starting point is one of the candidates. For given pairs, it
+        keeps the best by the AUC of held-out pairs.
+    radius : float or "auto", default="auto"
+        Bound on the Frobenius norm of W. "auto" means none, and so does infinity.
+    n_passes : float or "auto", default="auto"
+        Number of steps in units of the number of examples (of pairs). "auto" takes the best of 10,
+        50 and 200 passes on held-out examples, but at most 200,000 steps (from 100 features on
+        fewer, at least 50,000) or 8 passes. Where the step size is chosen, it takes 8 passes, or
+        more up to 10,000 steps, but at most 200 passes.
+    schedule : str or Schedule, default="auto"
+        "constant" (the default), "inverse_sqrt", "inverse_time", or a schedule, whose scale the
+        step size multiplies.
+    averaging : str or Averaging, default="auto"
+        "tail" (the default: the mean over the second half of the steps, since the starting point is
+        far from neutral), "step_size" (the paper's average), "linear", "uniform", "last", or a
+        rule.
+    pairing : str or Pairing, default="auto"
+        "neighbors" (the default) draws pairs from the nearest examples of each example, those of
+        its own label and those of other labels equally often; near in the closed-form metric
+        (see `MetricLearner`, `init`). "previous" is the paper's,
+        "shuffled" the same with passes in random order; "random"; or a pairing of one pair a step.
+        Given pairs are taken as they are.
+    max_memory : float, default=2**30
+        Bytes that mapped rows may take.
+    projection : {"auto", "exact", "every"}, default="auto"
+        "exact" projects W onto the PSD cone at each step that leaves it: it finds the one negative
+        eigenvalue, see `pairlearn.kernels.steps.mahalanobis`. "every" projects after each `period`
+        steps, by a full eigendecomposition. "auto" is every 2000 steps. The result is positive
+        semi-definite in any case.
+    period : int, default=1
+        The number of steps between projections with ``projection="every"``.
+
+    Examples
+    --------
+    >>> MetricSGD(pairing="previous", n_passes=5)
+    MetricSGD(n_passes=5, pairing='previous')
+    """
+
+    averaging: str | Averaging = "auto"
+    pairing: str | Pairing = "auto"
+    projection: str = "auto"
+    period: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.domain()
+
+    @property
+    def given_step(self) -> float | None:
+        """The step size, if it is a number."""
+        if not isinstance(self.step_size, str):
+            return check_positive("step_size", self.step_size)
+        if self.step_size not in ("auto", "held_out"):
+            raise ValueError(
+                f'step_size must be a number, "auto" or "held_out", got {self.step_size!r}.'
+            )
+        return None
+
+    def domain(self) -> PsdCone | PsdBall:
+        """Return the matrices that W lives in."""
+        projection, period = self.projection, self.period
+        if projection == "auto":
+            projection, period = ("every", _PERIOD) if period == 1 else ("exact", period)
+        radius = self.given_radius
+        if radius is None or math.isinf(radius):
+            return PsdCone(projection=projection, period=period)
+        return PsdBall(radius, projection=projection, period=period)
+
+
+def metric_solver(solver: Any) -> MetricSGD:
+    """Return the solver that `MetricLearner` is given; "sgd" stands for `MetricSGD`."""
+    if isinstance(solver, str) and solver == "sgd":
+        return MetricSGD()
+    solver = SOLVERS.make(solver)
+    way_of(solver, {SGD: SGD}, "MetricLearner")
+    if isinstance(solver, MetricSGD):
+        return solver
+    return MetricSGD(**{name: getattr(solver, name) for name in SGD().get_params(deep=False)})
 
 
 @dataclass(frozen=True)
-class MetricTask:
-    """What a solver of a metric learner is asked to do: everything about a fit but the examples."""
+class Examples:
+    """Rows, labels as numbers, and weights (one for each row, or none)."""
 
-    problem: Problem
-    #: "auto", "identity" or the metric to start from, in the units of the user.
-    init: Any
+    rows: Vector
+    y: Vector
+    weight: Vector
     #: Whether rows 2k and 2k + 1 are a given pair.
     paired: bool
-    is_scaled: bool
-    random_state: Any
-    #: How the rows of a fit were scaled.
-    scaling: Scaling | None = None
-    #: Neighbours that are paired, and that judge held-out examples.
-    n_neighbors: int = 3
-    validation_fraction: float = 0.2
 
-    @property
-    def score(self) -> MahalanobisScore:
-        """The score of the problem."""
-        score = self.problem.score
-        assert isinstance(score, MahalanobisScore)
-        return score
+    def __len__(self) -> int:
+        return len(self.y) // 2 if self.paired else len(self.y)
 
-    def way(self, solver: Any) -> MetricDescent:
-        """Return how a metric is learned by a solver."""
-        way: MetricDescent = way_of(solver, {SGD: MetricDescent}, "MetricLearner")(self, solver)
-        return way
+    def part(self, index: Indices) -> Examples:
+        """Return some of the examples (pairs)."""
+        if self.paired:
+            index = np.column_stack([2 * index, 2 * index + 1]).ravel()
+        weight = self.weight[index] if len(self.weight) else self.weight
+        return Examples(self.rows[index], self.y[index], weight, self.paired)
+
+    def sample(self, most: int, rng: np.random.Generator) -> Examples:
+        """Return at most so many of the examples, drawn at random, in their order."""
+        n = len(self)
+        return self if n <= most else self.part(np.sort(rng.choice(n, most, replace=False)))
 
 
-class MetricDescent:
-    """How a metric learner trains by `MetricSGD`."""
+@dataclass(frozen=True)
+class MetricFit:
+    """What descent found, and what it chose."""
 
-    def __init__(self, task: MetricTask, solver: SGD) -> None:
-        self.task, self.solver = task, as_metric_sgd(solver)
+    components: Vector
+    step_size: float
+    held_out_score: float | None
+    trace: Trace
 
-    def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
-        """Return the average of Algorithm 1, with the step size and length that were chosen."""
-        task, solver = self.task, self.solver
-        assert isinstance(rows, DenseRows)
-        data = Examples(rows.X, y, weight)
-        given, rng = solver.given_step, check_generator(task.random_state)
-        training = Training(
-            task.problem,
-            solver.domain(stored=True),
-            solver.schedule_for(stored=True),
-            solver.averaging_for(stored=True),
-            solver.pairing_for(stored=True, paired=task.paired),
-            task.n_neighbors,
+
+def learn_metric(
+    problem: Problem,
+    solver: MetricSGD,
+    data: Examples,
+    *,
+    init: Any,
+    scaling: Scaling | None,
+    n_neighbors: int,
+    validation_fraction: float,
+    rng: np.random.Generator,
+) -> MetricFit:
+    """Return the average of Algorithm 1, with the step size and length that were chosen."""
+    score, d = problem.score, data.rows.shape[1]
+    assert isinstance(score, MahalanobisScore)
+    by_neighbors = not data.paired and solver.pairing in ("auto", "neighbors")
+
+    def pairing_of(examples: Examples) -> Pairing:
+        if examples.paired:
+            return GivenPairs()
+        if by_neighbors:
+            image = (
+                examples.rows
+                @ components_of(
+                    MahalanobisScore(), closed_form(examples.rows, examples.y, examples.weight), d
+                ).T
+            )
+            return neighbor_pairs(image, examples.y, n_neighbors, rng)
+        return PAIRINGS.make(solver.pairing)
+
+    pairing = pairing_of(data)
+    differences = sample_differences(data.rows, pairing, rng, data.weight)
+    if by_neighbors and isinstance(init, str) and init == "auto":
+        W = closed_form(data.rows, data.y, data.weight)
+        start = start_at(score, problem.loss, W, differences)
+    else:
+        start = start_from(score, problem.loss, init, data.rows, differences, scaling, data.weight)
+    unit = unit_step(score, problem.loss, differences)
+
+    def descend(
+        examples: Examples, pairing: Pairing, step_size: float, n_steps: int, seed: int
+    ) -> tuple[Vector, Trace]:
+        if step_size == 0.0:
+            return components_of(score, start.ravel(), d), Trace()
+        averaging = "tail" if solver.averaging == "auto" else solver.averaging
+        schedule = as_schedule(solver.schedule, default="constant").scaled(step_size)
+        solution = PairwiseSGD(
+            pairing, schedule, solver.domain(), AVERAGINGS.make(averaging)
+        ).solve(
+            problem,
+            examples.rows,
+            examples.y,
+            n_steps=n_steps,
+            rng=np.random.default_rng(seed),
+            w_start=start,
+            example_weight=examples.weight if len(examples.weight) else None,
         )
-        n = len(y) // (2 if task.paired else 1)
-        pairing = training.pair(data.rows, y, rng)
-        differences = sample_differences(data.rows, pairing, rng, weight)
-        start = start_from(
-            task.score, task.problem.loss, task.init, data.rows, differences, task.scaling, weight
-        )
-        unit = training.unit(differences)
-        n_steps = auto_steps(solver.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
-        best: Best[int] | None = None
-        if solver.step_size == "held_out" or (given is None and training.pairing is not None):
-            step_size, best = choose_step_size(
-                training,
-                [c * unit for c in _STEPS],
-                data,
-                start=start,
-                n_steps=n_steps,
-                folds=held_out_masks(n, task.validation_fraction, rng),
-                rng=rng,
-            )
-        else:
-            step_size = _NEIGHBOR_STEP * unit if given is None else given
-            if solver.n_passes == "auto":
-                lengths = lengths_to_try(n, max(most_steps(rows.shape[1]), _AUTO_PASSES * n))
-                if len(lengths) > 1:
-                    best = choose(
-                        training,
-                        [(step_size, length) for length in lengths],
-                        data,
-                        start=start,
-                        folds=held_out_masks(n, task.validation_fraction, rng),
-                        rng=rng,
-                    )
-                n_steps = lengths[0 if best is None else best.model]
-        w, trace = start.ravel(), Trace()
-        if step_size > 0:
-            w, trace = training.run(
-                data, pairing, start=start, step_size=step_size, unit=unit, n_steps=n_steps, rng=rng
-            )
-        choice = Choice(step_size, solver.bound)
-        if best is not None:
-            choice = replace(choice, evidence=best.evidence, tried=best.tried)
-        return Fitted(w, "sgd", task.problem.loss, choice, trace)
+        # Iterates between two projections may have left the cone, and their average with them:
+        # `components_of` leaves the negative eigenvalues out, which projects it.
+        return components_of(score, solution.average, d), solution.trace
 
-    def stream(self, n_features: int, before: Before | None = None) -> MetricDescentStream:
-        """Return what learns chunks by Algorithm 2."""
-        if self.solver.step_size == "held_out":
-            raise ValueError(
-                'step_size="held_out" needs all examples at once; for partial_fit give a '
-                'number or "auto".'
+    def judge(held_out: Indices, rest: Indices, candidates: list[tuple[float, int]]) -> list[float]:
+        train, test = data.part(rest), data.part(held_out)
+        if not train.paired and len(np.unique(train.y)) < 2:
+            return [0.0] * len(candidates)
+        pairing, seed = pairing_of(train), int(rng.integers(2**63))
+        # In the order of the data the first examples may be of one label.
+        near, asked = train.sample(_NEIGHBORS, rng), test.sample(_QUERIES, rng)
+        found = []
+        for step_size, n_steps in candidates:
+            try:
+                components, _ = descend(train, pairing, step_size, n_steps, seed)
+            except DivergenceError:
+                found.append(-np.inf)
+                continue
+            found.append(
+                _judge_by_pairs(components, test)
+                if train.paired
+                else _judge_by_neighbors(components, near, asked, n_neighbors)
             )
-        return MetricDescentStream(self.task, self.solver, n_features, before)
+        return found
+
+    candidates, stretch = _candidates(solver, len(data), d, unit, by_neighbors=by_neighbors)
+    (step_size, n_steps), held_out_score = candidates[0], None
+    if len(candidates) > 1:
+        best, held_out_score = _choose(judge, candidates, len(data), validation_fraction, rng)
+        step_size, n_steps = candidates[best]
+        n_steps, step_size = round(n_steps * stretch), step_size / math.sqrt(stretch)
+    components, trace = descend(data, pairing, step_size, n_steps, int(rng.integers(2**63)))
+    return MetricFit(components, step_size, held_out_score, trace)
+
+
+def _candidates(
+    solver: MetricSGD, n: int, d: int, unit: float, *, by_neighbors: bool
+) -> tuple[list[tuple[float, int]], float]:
+    """Return step sizes and numbers of steps to try, and how much longer the best one then runs.
+
+    A constant step size shrinks with the root of the length (Theorem 6a).
+    """
+    given_step = solver.given_step
+    n_steps = auto_steps(solver.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
+    if solver.step_size == "held_out" or (given_step is None and not by_neighbors):
+        length = min(n_steps, _CHOICE_STEPS)
+        constant = as_schedule(solver.schedule, default="constant").is_constant
+        longer = math.sqrt(n_steps / length) if constant else 1.0
+        tried = [(0.0, 0), *((longer * c * unit, length) for c in _STEPS)]
+        return tried, n_steps / length
+    step_size = _NEIGHBOR_STEP * unit if given_step is None else given_step
+    if solver.n_passes != "auto":
+        return [(step_size, n_steps)], 1.0
+    lengths = lengths_to_try(n, max(most_steps(d), _AUTO_PASSES * n))
+    return [(step_size, length) for length in lengths], 1.0
+
+
+def _choose(
+    judge: Callable[[Indices, Indices, list[tuple[float, int]]], list[float]],
+    candidates: list[tuple[float, int]],
+    n: int,
+    fraction: float,
+    rng: np.random.Generator,
+) -> tuple[int, float]:
+    """Return the position of the best candidate, the first of equals, and its mean score."""
+    from sklearn.model_selection import ShuffleSplit
+
+    splits = ShuffleSplit(
+        1 if fraction * n >= _ENOUGH else 3,
+        test_size=min(max(round(fraction * n), 1), max(n // 2, 1)),
+        random_state=int(rng.integers(2**31)),
+    )
+    scores = np.array([judge(test, rest, candidates) for rest, test in splits.split(np.empty(n))])
+    # A candidate that diverges on one part has lost.
+    means = np.where(np.isinf(scores).any(axis=0), 0.0, scores.mean(axis=0))
+    best = int(np.argmax(means))
+    return best, float(means[best])
 
 
 def most_steps(d: int) -> int:
@@ -195,170 +346,87 @@ def lengths_to_try(n: int, most: int) -> list[int]:
     return lengths
 
 
-class MetricDescentStream:
-    """A stream by descent: some examples wait until the start is found, then Algorithm 2."""
+def neighbor_pairs(X: Vector, y: Vector, n_neighbors: int, rng: np.random.Generator) -> ListedPairs:
+    """Return each example with its nearest examples of its own label and of other labels.
 
-    step_size: float
-    stream: Stream
+    Nearest neighbours see near examples only, so a metric for them is best learned from near
+    pairs. Each example is paired with its `n_neighbors` Euclidean neighbours of the same label and
+    with as many of other labels. The nearest example of another label always counts; the next ones
+    count only if they are among the 4 `n_neighbors` + 4 nearest examples of any label. The rarer
+    kind of pairs is repeated, so that pairs of equal and of different labels are drawn equally
+    often. Of more than 10,000 examples a sample of 10,000 is paired.
+    """
+    from sklearn.neighbors import NearestNeighbors
 
-    def __init__(
-        self, task: MetricTask, solver: MetricSGD, n_features: int, before: Before | None
-    ) -> None:
-        self.task, self._solver, self._d, self._before = task, solver, n_features, before
-        #: Chunks that wait for the stream to begin; until then it stands at its start.
-        self.waiting: list[Chunk] = []
-        self._has_begun = False
-
-    def learn(self, rows: Vector, y: Vector, weight: Vector) -> tuple[Vector, Vector] | None:
-        """Learn a chunk; return the rows and labels that were learned, None if they wait."""
-        if self._has_begun:
-            self.stream.learn_many(rows, y, example_weight=weight if len(weight) else None)
-            return rows, y
-        if self.waiting and bool(len(weight)) != bool(len(self.waiting[0][2])):
-            raise ValueError("Give sample_weight for every chunk of a stream or for none.")
-        chunks = [*self.waiting, (rows, y, weight)]
-        rows, y, weight = (np.concatenate(column) for column in zip(*chunks, strict=True))
-        stream, step_size = self._begun(rows)
-        waits = self._needs_examples and len(rows) < _WARM_UP
-        if not waits:
-            stream.learn_many(rows, y, example_weight=weight if len(weight) else None)
-        self.stream, self.step_size = stream, step_size
-        # Joined rows are copies: the caller may write the next chunk into the same arrays.
-        self.waiting, self._has_begun = [(rows, y, weight)] if waits else [], not waits
-        return None if waits else (rows, y)
-
-    @property
-    def _init(self) -> Any:
-        """The metric of the fit before, or the parameter `init`."""
-        return self.task.init if self._before is None else self._before[0]
-
-    @property
-    def _is_found(self) -> bool:
-        """Whether the step size or the starting point follows from the first rows."""
-        return self._solver.given_step is None or isinstance(self._init, str)
-
-    @property
-    def _needs_examples(self) -> bool:
-        """Whether the stream waits for some examples before it begins."""
-        return self.task.is_scaled and self._is_found
-
-    def _begun(self, rows: Vector) -> tuple[Stream, float]:
-        """Return a stream that starts from its first rows, and its step size."""
-        task, init = self.task, self._init
-        rng = check_generator(task.random_state)
-        pairing = self._pairing()
-        if self._needs_examples:
-            # Rows after the warm-up do not influence the choices.
-            rows = rows[:_WARM_UP]
-        elif self._is_found and len(rows) < 2:
-            raise ValueError(
-                f"The first chunk has n_samples={len(rows)}; the scale of the data needs "
-                "2 examples, or give a number as step_size and an array as init."
-            )
-        scales = None
-        if task.is_scaled:
-            scales = RunningScales(
-                rows.shape[1],
-                start="scaled" if isinstance(init, str) else "given",
-                together=2 if task.paired else 1,
-            )
-            if self._needs_examples:
-                known = DenseRows(rows)
-                rows = scales.take(known).apply(known).X.copy()  # type: ignore[union-attr]
-        differences = Differences(np.empty((0, rows.shape[1])), np.empty(0))
-        if len(rows) > 1:
-            differences = sample_differences(rows, pairing, rng)
-        loss = task.problem.loss
-        start = start_from(task.score, loss, init, rows, differences)
-        step_size = self._solver.given_step
-        if step_size is None:
-            step_size = _STREAM_STEP * unit_step(task.score, loss, differences)
-        return self._start(step_size, pairing, rng, start, scales), step_size
-
-    def _pairing(self) -> Any:
-        return self._solver.pairing_for(stored=False, paired=self.task.paired)
-
-    def _start(
-        self,
-        step_size: float,
-        pairing: Any,
-        rng: np.random.Generator,
-        start: Vector,
-        scales: RunningScales | None,
-    ) -> Stream:
-        """Return the stream of Algorithm 2 from a starting point."""
-        solver = self._solver
-        descent = PairwiseSGD(
-            pairing,
-            solver.schedule_for(stored=False).scaled(step_size),
-            solver.domain(stored=False),
-            solver.averaging_for(stored=False),
-        )
-        return descent.start(
-            self.task.problem,
-            self._d,
-            rng=rng,
-            w_start=start,
-            n_before=0 if self._before is None else self._before[1],
-            scales=scales,
-        )
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that the next chunk depends on."""
-        return {
-            "step_size": self.step_size,
-            "paired": self.task.paired,
-            "waiting": [list(chunk) for chunk in self.waiting],
-            "known": None if self._before is None else list(self._before),
-            "stream": self.stream.state() if self._has_begun else None,
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state."""
-        step_size = check_positive("the saved step_size", state["step_size"])
-        check_as_saved("step_size", self._solver.given_step, step_size)
-        waiting = _checked_waiting(state["waiting"], self._d)
-        self._before = self._checked_before(state.get("known"))
-        if state["stream"] is None:
-            if not waiting:
-                raise ValueError("the saved stream has neither begun nor examples that wait.")
-            self.stream, self.step_size = self._begun(np.concatenate([c[0] for c in waiting]))
-            self.waiting = waiting
-            return
-        # The file says how large the metric is; check it before an array of that size is made.
-        w = restored_array(state["stream"]["descent"], "w", (None,))
-        if len(w) % self._d or not len(w):
-            raise ValueError(f"the saved metric has {len(w)} entries for {self._d} features.")
-        scales = RunningScales(self._d) if self.task.is_scaled else None
-        rng = check_generator(self.task.random_state)
-        stream = self._start(step_size, self._pairing(), rng, w, scales)
-        stream.restore(state["stream"])
-        self.stream, self.step_size, self._has_begun = stream, step_size, True
-
-    def _checked_before(self, saved: Any) -> Before | None:
-        """Return the metric that a saved stream goes on from, if there is one."""
-        if saved is None:
-            return None
-        score, d = self.task.score, self._d
-        shape = {"full": (d, d), "diagonal": (d,), "low_rank": (d, score.rank)}
-        entries = dict(zip(("metric", "n_steps"), saved, strict=True))
-        metric = restored_array(entries, "metric", shape[score.parameterization])
-        return metric, restored_count(entries, "n_steps")
+    n, k = len(y), n_neighbors
+    sample = np.arange(n) if n <= _PAIRED else np.sort(rng.choice(n, _PAIRED, replace=False))
+    # Single precision is enough to tell near from far, once the origin and the unit are sensible.
+    Z = X[sample] - X[sample].mean(axis=0)
+    Z = (Z / max(float(np.abs(Z).max(initial=0.0)), np.finfo(float).tiny)).astype(np.float32)
+    labels = y[sample]
+    reach = min(4 * k + 4, len(Z) - 1)
+    finder = NearestNeighbors(n_neighbors=reach).fit(Z)
+    limit = finder.kneighbors()[0][:, -1] if reach else np.zeros(1)
+    same, other = [], []
+    for label in np.unique(labels):
+        members, rest = np.flatnonzero(labels == label), np.flatnonzero(labels != label)
+        if len(members) > 1:
+            finder = NearestNeighbors(n_neighbors=min(k, len(members) - 1)).fit(Z[members])
+            near = members[finder.kneighbors(return_distance=False)]
+            same.append((np.repeat(members, near.shape[1]), near.ravel()))
+        if len(rest):
+            finder = NearestNeighbors(n_neighbors=min(k, len(rest))).fit(Z[rest])
+            distance, place = finder.kneighbors(Z[members])
+            counts = distance <= limit[members][:, None]
+            counts[:, 0] = True
+            row, column = np.nonzero(counts)
+            other.append((members[row], rest[place[row, column]]))
+    kinds = [
+        (np.concatenate(left), np.concatenate(right))
+        for left, right in (tuple(zip(*kind, strict=True)) for kind in (same, other) if kind)
+    ]
+    # In the order of the examples: labels may be called as they like.
+    orders = [np.argsort(left, kind="stable") for left, _ in kinds]
+    kinds = [(left[o], right[o]) for (left, right), o in zip(kinds, orders, strict=True)]
+    length = max(len(left) for left, _ in kinds)
+    left, right = (
+        np.concatenate([np.resize(side, length) for side in sides])
+        for sides in zip(*kinds, strict=True)
+    )
+    return ListedPairs(sample[left], sample[right])
 
 
-def _checked_waiting(saved: Any, d: int) -> list[Chunk]:
-    """Return the chunks of a saved state that wait for the stream to begin."""
-    if not isinstance(saved, list) or not all(isinstance(part, list) for part in saved):
-        raise ValueError("the saved examples that wait are not a list of lists.")
-    waiting = []
-    for part in saved:
-        if len(part) != 3:
-            raise ValueError("the saved examples that wait are not rows, labels and weights.")
-        named = dict(zip(("rows", "labels", "weights"), part, strict=True))
-        rows = restored_array(named, "rows", (None, d))
-        labels = restored_array(named, "labels", (len(rows),))
-        weights = restored_weights(named, "weights", len(rows), optional=True)
-        waiting.append((rows, labels, weights))
-    if sum(len(part[0]) for part in waiting) >= _WARM_UP:
-        raise ValueError("the saved examples that wait are too many; the stream has begun.")
-    return waiting
+def _judge_by_neighbors(
+    components: Vector, train: Examples, held_out: Examples, n_neighbors: int
+) -> float:
+    """Return the accuracy of nearest neighbours on held-out examples.
+
+    Each neighbour votes with its weight, and each held-out example counts with its own. Of equal
+    sums of votes the first label wins.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    finder = NearestNeighbors(n_neighbors=min(n_neighbors, len(train.y)))
+    finder.fit(train.rows @ components.T)
+    near = finder.kneighbors(held_out.rows @ components.T, return_distance=False)
+    labels, codes = np.unique(train.y, return_inverse=True)
+    votes = np.zeros((len(near), len(labels)))
+    asking = np.arange(len(near))
+    for column in near.T:
+        votes[asking, codes[column]] += train.weight[column] if len(train.weight) else 1.0
+    right = labels[np.argmax(votes, axis=1)] == held_out.y
+    weight = held_out.weight if len(held_out.weight) else None
+    # Rounded, so that the rounding errors of weights do not decide between equals.
+    return round(float(np.average(right, weights=weight)), 12)
+
+
+def _judge_by_pairs(components: Vector, held_out: Examples) -> float:
+    """Return the AUC of distances on held-out pairs, given as rows 2k and 2k + 1."""
+    image = (held_out.rows[::2] - held_out.rows[1::2]) @ components.T
+    similar = held_out.y[::2] == held_out.y[1::2]
+    if similar.all() or not similar.any():
+        return 0.5
+    # Each of the two rows has the square root of the weight of its pair.
+    weight = held_out.weight
+    weight = weight[::2] * weight[1::2] if len(weight) else weight
+    return judged_auc(np.where(similar, 1.0, -1.0), -np.einsum("nk,nk->n", image, image), weight)

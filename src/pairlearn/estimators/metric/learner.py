@@ -11,16 +11,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
 
-from pairlearn.estimators.metric.mixin import Metric, PairMixin
-from pairlearn.estimators.metric.solver import MetricSGD, metric_solver
-from pairlearn.estimators.metric.start import components_of
-from pairlearn.estimators.metric.stream import MetricStream
-from pairlearn.estimators.metric.training import Examples
+from pairlearn.estimators.metric.descent import Examples, MetricSGD, learn_metric, metric_solver
+from pairlearn.estimators.metric.mixin import Metric, PairMixin, check_pair_labels, check_pairs
+from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.features_seen import see_features
+from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
-from pairlearn.estimators.shared.published import all_or_nothing
-from pairlearn.estimators.shared.scaling import scaled_rows
+from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import weigh
@@ -28,14 +27,16 @@ from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import METRIC_LOSSES, PairLoss
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.solvers.blas_threads import with_one_thread
+from pairlearn.pairings.given import as_rows_of_pairs
+from pairlearn.problem import Problem
+from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.rows import DenseRows
-from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
+from pairlearn.validation import check_count, check_fraction, check_generator
 
 
 class MetricLearner(
-    MetricStream,
+    MapsFeatures,
     Storable,
     PairMixin,
     BaseEstimator,  # type: ignore[misc]
@@ -47,8 +48,8 @@ class MetricLearner(
 
     .. math:: \ell(\tau (h_W(x, x') - b)), \qquad \tau = 1 \text{ if } y = y' \text{ else } -1,
 
-    with stochastic gradient descent (Algorithm 1 of the paper; `partial_fit` is Algorithm 2).
-    `fit` learns from pairs of near examples, which is what nearest neighbours need;
+    with stochastic gradient descent (Algorithm 1 of the paper).
+    It learns from pairs of near examples, which is what nearest neighbours need;
     ``MetricSGD(pairing="previous")`` lets each example meet the previous one, as in the paper.
 
     The solver is a name or an object with its own settings. ``solver__step_size`` and the like
@@ -68,10 +69,12 @@ class MetricLearner(
     init : str or array-like, default="auto"
         "identity", scaled so that the mean squared distance of a pair is the bias of the loss or
         1 if that is larger (for a low rank the leading principal components, scaled so); or W
-        of shape (d, d), its diagonal, or L, taken as they are. "auto" is "identity".
+        of shape (d, d), its diagonal, or L, taken as they are. "auto" is the closed form of
+        Koestinger et al. from the moments of the classes, scaled so, where near examples are
+        paired, and else "identity".
     features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
-        What the metric is about, as of `AUCClassifier`: a distance of mapped examples. For `fit`;
-        the cost grows with the square of the number of mapped features.
+        What the metric is about, as of `AUCClassifier`: a distance of mapped examples; the
+        cost grows with the square of the number of mapped features.
     solver : "sgd" or Solver, default="sgd"
         How W is found. "sgd" is `MetricSGD`, which holds step size, radius, number of passes,
         averaging, pairing and projection. A plain `SGD` is taken with its own defaults: the
@@ -79,9 +82,7 @@ class MetricLearner(
     scaling : "auto" or None, default="auto"
         "auto" divides each feature by its standard deviation, but at least by a tenth of its
         range, so that units do not matter. `components_` and a given `init` are in the units of X;
-        step sizes and radii refer to scaled features. A stream finds scales on the way (see
-        `solvers.streams.running_scales`), in which the variances add up to 1. None is the bare
-        algorithm.
+        step sizes and radii refer to scaled features. None is the bare algorithm.
     n_neighbors : int, default=3
         Neighbours that an example is paired with, and neighbours that judge held-out examples.
     validation_fraction : float, default=0.2
@@ -149,6 +150,8 @@ class MetricLearner(
         self.random_state = random_state
 
     _named_parts: ClassVar = {"solver": {"sgd": MetricSGD}, "loss": METRIC_LOSSES}
+    held_out_score_: float | None
+    step_size_: float | None
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "components": ArraySpec(("n_components", "n_features")),
@@ -162,7 +165,7 @@ class MetricLearner(
     def _unpack(self, record: ModelRecord) -> None:
         super()._unpack(record)
         if self.threshold_ is None:
-            self._forget_threshold()
+            del self.threshold_
         self._n_features_out = len(self.components_)
 
     def __sklearn_tags__(self) -> Any:
@@ -171,9 +174,6 @@ class MetricLearner(
         tags.input_tags.three_d_array = True
         return tags
 
-    @one_at_a_time
-    @all_or_nothing
-    @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples or pairs (Algorithm 1).
 
@@ -194,32 +194,68 @@ class MetricLearner(
         self
             The fitted learner.
         """
-        given, y, paired = self._examples(X, y, reset=True, minimum=2)
-        data = _weighted(given, y, paired, sample_weight)
-        draws = copy.deepcopy(self.random_state)
-        source = self._fit_map(DenseRows(data.rows), draws, data.weight)
-        scaling, rows = scaled_rows(
-            self.scaling, source, data.weight, mapped=not is_linear(self.features)
+        model = copy.copy(self)  # A fit that fails leaves this model as it was.
+        solver, score = (
+            metric_solver(self.solver),
+            MahalanobisScore(self.parameterization, self.rank),
         )
-        _check_both_kinds(data.y, paired)
-        task = self._task(paired, scaling)
-        fitted = metric_solver(self.solver).fit(task, rows, data.y, data.weight)
-        self.step_size_, self.held_out_score_ = fitted.choice.step_size, fitted.choice.auc
-        self.n_steps_, self.n_gradients_ = fitted.trace.n_steps, fitted.trace.n_gradients
-        self._stream = None
-        # Iterates between two projections may have left the cone, and their average with them:
-        # `components_of` leaves the negative eigenvalues out, which projects it.
-        components = components_of(task.score, fitted.w, rows.shape[1])
-        self._take(components if scaling is None else scaling.to_user(components))
-        self._forget_threshold()
-        if paired:
+        problem = Problem(score, METRIC_LOSSES.make(self.loss))
+        n_neighbors = check_count("n_neighbors", self.n_neighbors)
+        fraction = check_fraction("validation_fraction", self.validation_fraction)
+        is_scaled(self.scaling)
+        data = model._examples(X, y, sample_weight)
+        _check_both_kinds(data)
+        draws = copy.deepcopy(self.random_state)
+        mapped = model._fit_map(DenseRows(data.rows), draws, data.weight)
+        scaling, rows = scaled_rows(
+            self.scaling, mapped, data.weight, mapped=not is_linear(self.features)
+        )
+        assert isinstance(rows, DenseRows)
+        found = learn_metric(
+            problem,
+            solver,
+            replace(data, rows=rows.X),
+            init=self.init,
+            scaling=scaling,
+            n_neighbors=n_neighbors,
+            validation_fraction=fraction,
+            rng=check_generator(self.random_state),
+        )
+        components = found.components
+        model.components_ = components if scaling is None else scaling.to_user(components)
+        model._n_features_out = len(components)
+        model.step_size_, model.held_out_score_ = found.step_size, found.held_out_score
+        model.n_steps_, model.n_gradients_ = found.trace.n_steps, found.trace.n_gradients
+        model.__dict__.pop("threshold_", None)
+        if data.paired:
             signs = np.where(data.y[::2] == data.y[1::2], 1.0, -1.0)
             pairs = data.rows.reshape(len(signs), 2, -1)
             weight = data.weight[::2] * data.weight[1::2] if len(data.weight) else None
-            self.calibrate_threshold(pairs, signs, sample_weight=weight)
+            model.calibrate_threshold(pairs, signs, sample_weight=weight)
+        self.__dict__ = model.__dict__
         return self
 
-    @one_at_a_time
+    def _examples(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Examples:
+        """Return examples or pairs of positive weight; rows share the weight of their pair."""
+        paired = getattr(X, "ndim", None) == 3 or np.ndim(X[0] if isinstance(X, list) else 0) == 2
+        if paired:
+            pairs = check_pairs(X)
+            rows, y = as_rows_of_pairs(pairs, check_pair_labels(y, len(pairs)))
+            validate_data(self, rows, y, reset=True)
+        else:
+            rows, y = validate_data(
+                self, X, y, dtype=np.float64, order="C", reset=True, ensure_min_samples=2
+            )
+            check_classification_targets(y)
+            y = np.unique(y, return_inverse=True)[1].astype(np.float64)
+        keep, weight = weigh(sample_weight, len(y) // (2 if paired else 1))
+        if paired:
+            weight = np.repeat(np.sqrt(weight), 2)
+            keep = None if keep is None else np.column_stack([2 * keep, 2 * keep + 1]).ravel()
+        if keep is not None:
+            rows, y = rows[keep], y[keep]
+        return Examples(rows, y, weight, paired)
+
     def adopt_solution(
         self,
         components: Vector,
@@ -229,15 +265,13 @@ class MetricLearner(
         n_gradients: int,
     ) -> Self:
         """Become the learner of a metric L'L that was found elsewhere, in the units of the user."""
-        self._score()
         components = np.asarray(components, dtype=np.float64)
         see_features(self, {"n_features": components.shape[1], "feature_names": feature_names})
         self.features_ = Identity.of(components.shape[1])
         self.step_size_, self.held_out_score_ = None, held_out_score
         self.n_steps_, self.n_gradients_ = 0, n_gradients
-        self._stream = None
-        self._take(components)
-        self._forget_threshold()
+        self.components_, self._n_features_out = components, len(components)
+        self.__dict__.pop("threshold_", None)
         return self
 
     def _rows(self, X: Any) -> Any:
@@ -258,9 +292,10 @@ class MetricLearner(
         return found if self._stored_map() is None else replace(found, features=self.features_)
 
 
-def _check_both_kinds(y: Vector, paired: bool) -> None:
+def _check_both_kinds(data: Examples) -> None:
     """Refuse labels or pairs that say only what is near, or only what is far."""
-    if paired:
+    y = data.y
+    if data.paired:
         similar = y[::2] == y[1::2]
         if similar.all():
             raise ValueError(
@@ -283,17 +318,6 @@ def _check_both_kinds(y: Vector, paired: bool) -> None:
             f"y has {n_labels} labels for {n_labels} examples, as numbers of rows have: no two "
             "examples are similar, and every metric is better the longer its distances. Check y."
         )
-
-
-def _weighted(rows: Vector, y: Vector, paired: bool, sample_weight: ArrayLike | None) -> Examples:
-    """Return the examples of positive weight; the weight of a given pair is shared by its rows."""
-    keep, weight = weigh(sample_weight, len(y) // (2 if paired else 1))
-    if paired:
-        weight = np.repeat(np.sqrt(weight), 2)
-        keep = None if keep is None else np.column_stack([2 * keep, 2 * keep + 1]).ravel()
-    if keep is not None:
-        rows, y = rows[keep], y[keep]
-    return Examples(rows, y, weight)
 
 
 register_storable(MetricLearner)

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from pairlearn.estimators.shared.calibration import choose_threshold
 from pairlearn.estimators.shared.examples import product, refuse_overflow, validate_data
-from pairlearn.estimators.shared.published import Attribute, published
 from pairlearn.estimators.shared.weights import weigh
 from pairlearn.features import FeatureMap
 from pairlearn.metrics.auc import roc_auc
@@ -36,12 +35,22 @@ class Metric:
 
     def __call__(self, u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
         """Return ||L (u - v)||, or its square."""
-        both = np.stack([np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.float64)])
+        both = np.stack([_as_vector(u), _as_vector(v)])
         if self.features is not None:
             both = self.features.transform(both)
         image = self.components @ (both[0] - both[1])
         value = float(image @ image)
         return value if squared else float(np.sqrt(value))
+
+
+def _as_vector(u: ArrayLike) -> Vector:
+    """Return one vector; SciPy's distances take a row of a table, (1, d), for one, too."""
+    vector = np.asarray(u, dtype=np.float64)
+    if vector.ndim == 2 and 1 in vector.shape:
+        vector = vector.ravel()
+    if vector.ndim != 1:
+        raise ValueError(f"a distance is of two vectors, got an array of shape {vector.shape}.")
+    return vector
 
 
 def check_pairs(
@@ -107,8 +116,8 @@ def _has_threshold(estimator: Any) -> bool:
     return True
 
 
-def _may_score(estimator: Any) -> bool:
-    """Whether there is a `score`: cross-validation asks before `fit` has seen pairs."""
+def _takes_pairs(estimator: Any) -> bool:
+    """Whether pairs are judged: cross-validation asks before `fit` has seen pairs."""
     return not hasattr(estimator, "components_") or _has_threshold(estimator)
 
 
@@ -161,14 +170,11 @@ class MetricMixin(
         Pairs are an array of shape (n_pairs, 2, n_features), here and in the other methods.
         """
         check_is_fitted(self, "components_")
-        return self._distances(pairs, self.components_)
-
-    def _distances(self, pairs: Any, components: Vector) -> Vector:
         array = self._pairs(pairs)
         with np.errstate(over="ignore"):
-            image = product(array[:, 0] - array[:, 1], components.T)
+            image = product(array[:, 0] - array[:, 1], self.components_.T)
             distances = np.sqrt(np.einsum("nk,nk->n", image, image))
-        return refuse_overflow(distances, components)
+        return refuse_overflow(distances, self.components_)
 
     def pair_score(self, pairs: Any) -> Vector:
         """Return minus the distance of each pair: larger means more similar."""
@@ -176,10 +182,9 @@ class MetricMixin(
 
 
 class PairMixin(MetricMixin):
-    """A metric with decisions on pairs; components and threshold stand in one record."""
+    """A metric with decisions on pairs."""
 
-    components_: Any = Attribute()
-    threshold_: Any = Attribute()
+    threshold_: float
 
     def calibrate_threshold(
         self,
@@ -217,18 +222,19 @@ class PairMixin(MetricMixin):
         self.threshold_ = value
         return self
 
-    @available_if(_has_threshold)  # type: ignore[untyped-decorator]
+    @available_if(_takes_pairs)  # type: ignore[untyped-decorator]
     def decision_function(self, pairs: Any) -> Vector:
         """Return the threshold minus the distance of each pair: positive for similar ones."""
-        model = published(self)
-        return np.asarray(model["threshold_"] - self._distances(pairs, model["components_"]))
+        distances = self.pair_distance(pairs)
+        _has_threshold(self)
+        return np.asarray(self.threshold_ - distances)
 
-    @available_if(_has_threshold)  # type: ignore[untyped-decorator]
+    @available_if(_takes_pairs)  # type: ignore[untyped-decorator]
     def predict(self, pairs: Any) -> NDArray[np.int64]:
         """Return +1 for pairs nearer than the threshold and -1 for the others."""
         return np.where(self.decision_function(pairs) > 0, 1, -1)
 
-    @available_if(_may_score)  # type: ignore[untyped-decorator]
+    @available_if(_takes_pairs)  # type: ignore[untyped-decorator]
     def score(self, pairs: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the AUC of the pair scores, which does not depend on the threshold.
 

@@ -14,7 +14,7 @@ from pairlearn.estimators.private.certified import CertifiedMixin
 from pairlearn.estimators.private.rating_equations import equations, further_covariance
 from pairlearn.estimators.ratings.answers import RatedVotes
 from pairlearn.estimators.ratings.likelihood import DENSE_PLAYERS, maximise
-from pairlearn.estimators.ratings.reading import PUBLIC_OUTCOMES, name_codes, outcome_names
+from pairlearn.estimators.ratings.votes import PUBLIC_OUTCOMES, name_codes, outcome_names
 from pairlearn.estimators.shared.examples import forget_origin
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.models.record import ModelRecord

@@ -1,46 +1,74 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranking within queries."""
+"""Ranking within queries.
+
+`fit` reads, scales and calls `descend`; `_pairing` says who meets, `_folds` choose the step size.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.ranking.choice import Queries, count_queries
-from pairlearn.estimators.ranking.descent import RankingTask
-from pairlearn.estimators.ranking.predictions import RankerPredictions
+from pairlearn.averaging import AVERAGINGS
+from pairlearn.domains import ball_or_whole
+from pairlearn.estimators.shared.descent import descend
 from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.features_seen import rows_and_targets, see_features, seen_features
+from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.order import watch_order
-from pairlearn.estimators.shared.published import all_or_nothing
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
-from pairlearn.estimators.shared.solvers import SOLVERS, Fitted, Solver
-from pairlearn.estimators.shared.storage import register_storable
+from pairlearn.estimators.shared.solvers import (
+    SGD,
+    SOLVERS,
+    Fitted,
+    Solver,
+    as_schedule,
+    step_and_radius,
+    way_of,
+)
+from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, kept_of_chunk, weigh
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.folds import Keys
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.losses.weighted import GapWeighted
-from pairlearn.metrics.ranking import check_ndcg
-from pairlearn.pairings.queries import number_queries
-from pairlearn.solvers.blas_threads import with_one_thread
+from pairlearn.metrics.ranking import check_ndcg, ndcg, pair_accuracy
+from pairlearn.models.registry import ArraySpec
+from pairlearn.pairings import PAIRINGS, Pairing, PreviousExample, RandomPair
+from pairlearn.pairings.queries import PreviousOfQuery, has_pairs, number_queries
+from pairlearn.problem import Problem
+from pairlearn.restored import check_as_saved, restored_array
+from pairlearn.scores import LinearScore
+from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.descent.stream import Stream
+from pairlearn.solvers.rows import DenseRows, Rows, check_squares, mean_pair_distance
 from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
 from pairlearn.solvers.streams.settings import keep_settings
-from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.typing import Vector
-from pairlearn.validation import check_flag, check_fraction, check_generator
+from pairlearn.typing import Mask, Places, Vector
+from pairlearn.validation import check_flag, check_fraction, check_generator, check_positive
 
 #: What a stream is made of, so that it cannot change on the way.
 _KEPT = ("loss", "features", "solver", "scaling", "weight_by_grade")
+#: With at least this many held-out examples, one part is held out; with fewer, several in turn.
+_ENOUGH = 2_000
+#: The most parts that are held out in turn.
+_MOST_FOLDS = 5
+#: The most held-out examples that judge a choice without queries.
+_JUDGED = 20_000
+#: The most entries of the differences that the distance of a pair is measured from.
+_NUMBERS = 1 << 22
 
 
-class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
+class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[misc]
     r"""Linear ranker of graded examples, in queries or globally.
 
     Minimises, by stochastic gradient descent,
@@ -59,7 +87,7 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
     features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
         What the score is linear in, as in `AUCClassifier`. `partial_fit` needs a fitted map.
     solver : str or Solver, default="sgd"
-        "sgd", `SGD` with settings of its own, or a solver of your own. With ``step_size="auto"``
+        "sgd", or `SGD` with settings of its own. With ``step_size="auto"``
         `fit` trains a grid on one sample path over a part of the queries and keeps the best by
         pair accuracy on the others. A stream takes a fixed step size in units of its running
         scales; without scales it takes 1 over the mean squared distance of two examples of its
@@ -150,14 +178,27 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         self.weight_by_grade, self.k, self.gain = weight_by_grade, k, gain
         self.validation_fraction, self.random_state = validation_fraction, random_state
 
+    coef_: Vector
+    _stream: Stream | None = None
+    _not_stored = ("random_state",)
+    _takes_sparse = True
+    _facts: ClassVar[Mapping[str, type]] = {"solver_": str, "loss_": PairLoss, "choice_": Choice}
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "coef": ArraySpec(("n_features",)),
+        "step_size": ArraySpec((), required=False, low=0.0),
+        "held_out_accuracy": ArraySpec((), required=False, low=0.0, high=1.0),
+        "n_queries": ArraySpec((), ("int64",), required=False, low=0),
+        **{
+            name: ArraySpec((), ("int64",), low=0)
+            for name in ("n_steps", "n_gradients", "n_forgotten", "n_single", "n_flat")
+        },
+    }
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
 
-    @one_at_a_time
-    @all_or_nothing
-    @with_one_thread
     def fit(
         self,
         X: Any,
@@ -186,29 +227,48 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         self
             The fitted ranker.
         """
+        model = copy.copy(self)  # A fit that fails leaves this model as it was.
         solver, loss = self._parts()
-        rows, y = rows_and_targets(self, X, y, reset=True, minimum=2)
+        rows, y = rows_and_targets(model, X, y, reset=True, minimum=2)
         rng = check_generator(self.random_state)
-        n = len(y)
+        n, grouped = len(y), qid is not None
         query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
         keep, weight = weigh(sample_weight, n)
         if keep is not None:
             rows, y, query = rows.take(keep), y[keep], query[keep]
-        keys = Keys.of(rows, seed=rng)
-        useful, counts = count_queries(query, y)
+        useful, counts = _count_queries(query, y)
         if not useful.all():
             keep = np.flatnonzero(useful)
-            rows, y, query, keys = rows.take(keep), y[keep], query[keep], keys.take(keep)
+            rows, y, query = rows.take(keep), y[keep], query[keep]
             weight = weight[keep] if len(weight) else weight
-        rows = self._fit_map(rows, rng, weight)
+        rows = model._fit_map(rows, rng, weight)
         scaling, rows = scaled_rows(self.scaling, rows, weight, mapped=not is_linear(self.features))
-        task = self._task(loss, rng, Queries(query, qid is not None), keys)
-        fitted = solver.fit(task, rows, y, weight)
+
+        def pairing_of(part: Places | None) -> Pairing:
+            of_example = query if part is None else query[part]
+            return _pairing(solver.pairing, of_example if grouped else None, grouped)
+
+        def judge(test: Places, scores: Vector) -> float:
+            return pair_accuracy(y[test], scores, qid=query[test])
+
+        fitted = descend(
+            Problem(LinearScore(), loss),
+            solver,
+            rows,
+            y,
+            weight,
+            rng,
+            owner="PairwiseRanker",
+            pairing_of=pairing_of,
+            distance=lambda rows: _distance(rows, pairing_of(None), rng, weight),
+            folds=lambda: _folds(query, y, grouped, self.validation_fraction, rng),
+            judge=judge,
+        )
         coef = fitted.w if scaling is None else scaling.to_user(fitted.w)
-        self._note(replace(fitted, w=coef), counts)
+        model._note(replace(fitted, w=coef), counts)
+        self.__dict__ = model.__dict__
         return self
 
-    @one_at_a_time
     def adopt_solution(
         self,
         w: Vector,
@@ -237,10 +297,8 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         self.n_queries_, self.n_single_, self.n_flat_ = counts
         self.n_steps_, self.n_gradients_ = fitted.trace.n_steps, fitted.trace.n_gradients
         self.n_forgotten_ = 0
-        self._stream: Any = None
+        self._stream = None
 
-    @one_at_a_time
-    @with_one_thread
     def partial_fit(
         self,
         X: Any,
@@ -271,10 +329,10 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
             The ranker. A chunk that fails leaves it as it was.
         """
         solver, loss = self._parts()
-        stream = getattr(self, "_stream", None)
-        keep_settings(self, _KEPT, begun=stream is not None)
+        stream, model = self._stream, copy.copy(self)
+        keep_settings(model, _KEPT, begun=stream is not None)
         rows, y = rows_and_targets(
-            self, X, y, reset=stream is None and not hasattr(self, "coef_"), minimum=1
+            model, X, y, reset=stream is None and not hasattr(self, "coef_"), minimum=1
         )
         weight = chunk_weights(sample_weight, len(y))
         kept = kept_of_chunk(weight, begun=stream is not None)
@@ -285,50 +343,117 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
             if not len(kept):
                 return self
             rows, y, weight = rows.take(kept), y[kept], weight[kept]
-        rows = self._map_chunk(rows)
+        rows = model._map_chunk(rows)
+        if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
+            rows = DenseRows(rows.X.astype(np.float64))
+        if not is_scaled(self.scaling):
+            check_squares(rows, whole=stream is None)
         if stream is None:
-            rng = check_generator(self.random_state)
-            self._grouped = qid is not None
-            task = self._task(loss, rng, Queries(grouped=self._grouped))
-            before = (self.coef_, self.n_steps_) if hasattr(self, "coef_") else None
-            stream = solver.stream(task, rows.shape[1], before)
-        stream.learn(rows, y, weight, qid)
-        self._adopt(stream, solver, loss)
-        watch_order(self, rows, y, stream.scales, qid=qid)
+            model._grouped = qid is not None
+            step_size = step_and_radius(solver, "PairwiseRanker")[0]
+            if step_size is None:
+                step_size = STEP_SIZE
+                if not is_scaled(self.scaling):
+                    step_size = 1.0 / mean_pair_distance(rows, weight)
+            stream = model._start(solver, loss, rows.shape[1], step_size)
+            model.step_size_ = step_size
+        stream.learn_rows(rows, y, weight, qid)
+        model._adopt(stream, loss)
+        watch_order(model, rows, y, stream.scales, qid=qid)
+        self.__dict__ = model.__dict__
         return self
 
-    def _adopt(self, stream: Any, solver: Solver, loss: PairLoss) -> None:
+    def _start(self, solver: SGD, loss: PairLoss, n_features: int, step_size: float) -> Stream:
+        """Return a stream with this step size, from the coefficients of a fit if there is one."""
+        schedule = as_schedule(solver.schedule, default="inverse_sqrt").scaled(step_size)
+        radius = step_and_radius(solver, "PairwiseRanker")[1]
+        before: Vector | None = getattr(self, "coef_", None)
+        scales = None
+        if is_scaled(self.scaling):
+            scales = RunningScales(n_features, start="zero" if before is None else "given")
+        descent = PairwiseSGD(
+            _pairing(solver.pairing, None, self._grouped),
+            schedule,
+            ball_or_whole(radius),
+            AVERAGINGS.make(solver.averaging),
+        )
+        return descent.start(
+            Problem(LinearScore(), loss),
+            n_features,
+            rng=check_generator(self.random_state),
+            w_start=before,
+            n_before=0 if before is None else self.n_steps_,
+            scales=scales,
+        )
+
+    def _adopt(self, stream: Stream, loss: PairLoss) -> None:
         """Take over what a stream has learned."""
-        self._stream, self.solver_, self.loss_ = stream, solver.name, loss
+        self._stream, self.solver_, self.loss_ = stream, "sgd", loss
         self.choice_ = self.held_out_accuracy_ = self.n_queries_ = None
         self.n_single_ = self.n_flat_ = 0
-        for name, value in stream.facts().items():
-            setattr(self, name, value)
+        self.coef_, self.n_steps_, self.n_gradients_ = (
+            stream.average,
+            stream.n_steps,
+            stream.n_gradients,
+        )
+        self.n_forgotten_ = getattr(stream.source, "n_forgotten", 0)
 
-    @one_at_a_time
     def stream_state(self) -> dict[str, Any]:
         """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
-        stream = getattr(self, "_stream", None)
-        if stream is None:
+        if self._stream is None:
             return {}
-        return {**seen_features(self), **stream.state(), "grouped": self._grouped}
+        return {
+            **seen_features(self),
+            "step_size": self.step_size_,
+            "stream": self._stream.state(),
+            "grouped": self._grouped,
+        }
 
-    @one_at_a_time
     def restore_stream(self, state: Mapping[str, Any]) -> None:
         """Go on from a state that `stream_state` of an estimator made alike returned."""
-        if state:
-            see_features(self, state)
-            solver, loss = self._parts()
-            keep_settings(self, _KEPT, begun=False)
-            rng = check_generator(self.random_state)
-            self._grouped = bool(state["grouped"])
-            task = self._task(loss, rng, Queries(grouped=self._grouped))
-            stream = solver.stream(task, self._n_mapped())
-            stream.restore(state)
-            self._restore_features()
-            self._adopt(stream, solver, loss)
+        if not state:
+            return
+        solver, loss = self._parts()
+        model = type(self)(**self.get_params(deep=False))
+        see_features(model, state)
+        keep_settings(model, _KEPT, begun=False)
+        step_size = check_positive("the saved step_size", state["step_size"])
+        check_as_saved("step_size", step_and_radius(solver, "PairwiseRanker")[0], step_size)
+        # Check the size that the file gives before an array of that size is made.
+        restored_array(state["stream"]["descent"], "w", (model._n_mapped(),))
+        model._grouped = bool(state["grouped"])
+        stream = model._start(solver, loss, model._n_mapped(), step_size)
+        stream.restore(state["stream"])
+        model._restore_features()
+        model.step_size_ = step_size
+        model._adopt(stream, loss)
+        self.__dict__ = model.__dict__
 
-    def _parts(self) -> tuple[Solver, PairLoss]:
+    def predict(self, X: Any) -> Vector:
+        """Return a score for each row of `X`; within a query, rank by them, largest first."""
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self._linear_scores(X, self.coef_, self.features_)
+
+    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Return the mean NDCG@k over queries, at most 1; without queries, the pair accuracy.
+
+        `y` holds grades of at least 0, or any real target without queries; `qid` is the query of
+        each example.
+        """
+        scores = self.predict(X)
+        if qid is None:
+            return pair_accuracy(y, scores)
+        return ndcg(y, scores, qid=qid, k=self.k, gain=self.gain)
+
+    def pair_accuracy(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Return the mean over queries of the share of pairs in the right order.
+
+        `y` holds grades, or any real target; `qid` is the query of each example.
+        """
+        return pair_accuracy(y, self.predict(X), qid=qid)
+
+    def _parts(self) -> tuple[SGD, PairLoss]:
         """Return the solver and what a pair costs."""
         is_scaled(self.scaling)
         check_fraction("validation_fraction", self.validation_fraction)
@@ -340,18 +465,89 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
             )
         check_ndcg(self.k, self.gain)
         by_grade = check_flag("weight_by_grade", self.weight_by_grade)
-        return SOLVERS.make(self.solver), GapWeighted(base=loss) if by_grade else loss
+        solver: Any = SOLVERS.make(self.solver)
+        way_of(solver, {SGD: SGD}, "PairwiseRanker")
+        step_and_radius(solver, "PairwiseRanker")
+        return solver, GapWeighted(base=loss) if by_grade else loss
 
-    def _task(
-        self,
-        loss: PairLoss,
-        rng: np.random.Generator,
-        queries: Queries,
-        keys: Keys | None = None,
-    ) -> RankingTask:
-        """Return what a solver is asked to do."""
-        scaled, share = is_scaled(self.scaling), self.validation_fraction
-        return RankingTask(loss, scaled, rng, queries, share, keys)
+
+def _pairing(given: str | Pairing, query: Places | None, grouped: bool) -> Pairing:
+    """Return the pairing that a solver names: within queries, if there are any."""
+    by_name = grouped and isinstance(given, str) and given == "previous"
+    pairing = PreviousOfQuery() if by_name else PAIRINGS.make(given)
+    if grouped:
+        if not isinstance(pairing, PreviousOfQuery) or pairing.qid is not None:
+            raise ValueError(
+                f"pairing={given!r} does not pair within the given queries; use "
+                'pairing="previous" or PreviousOfQuery(max_open=...), or leave out qid.'
+            )
+        return replace(pairing, qid=query)
+    if not isinstance(pairing, PreviousExample | RandomPair):
+        raise ValueError(
+            f"pairing={given!r} cannot rank examples without queries; use "
+            'pairing="previous", "shuffled" or "random", or pass qid with PreviousOfQuery().'
+        )
+    return pairing
+
+
+def _count_queries(query: Places, y: Vector) -> tuple[Mask, tuple[int, int, int]]:
+    """Return which examples have a pair, and the numbers of useful, single and flat queries."""
+    n_queries = int(query.max()) + 1
+    size = np.bincount(query, minlength=n_queries)
+    highest, lowest = np.full(n_queries, -np.inf), np.full(n_queries, np.inf)
+    np.maximum.at(highest, query, y)
+    np.minimum.at(lowest, query, y)
+    mixed = highest > lowest
+    n_single = int(np.count_nonzero(size == 1))
+    n_flat = int(np.count_nonzero((size > 1) & ~mixed))
+    if not mixed.any():
+        raise ValueError(
+            f"No query has two different grades ({n_single} of one document, {n_flat} of one "
+            "grade); there is no pair to learn from. Check y and qid."
+        )
+    return np.asarray(mixed[query]), (int(np.count_nonzero(mixed)), n_single, n_flat)
+
+
+def _folds(
+    query: Places, y: Vector, grouped: bool, fraction: float, rng: np.random.Generator
+) -> list[tuple[Places, Places]]:
+    """Return (train, held-out) examples: whole queries, or examples where there are none.
+
+    One part is held out, or several in turn if a part is small. If nothing can be held out,
+    training examples are judged.
+    """
+    from sklearn.model_selection import GroupKFold, KFold
+
+    n_groups = len(np.unique(query)) if grouped else len(query)
+    n_folds = min(max(round(1.0 / fraction), 2), n_groups)
+    everything = np.arange(len(query))
+    if n_folds < 2:
+        return [(everything, everything)]
+    kind = GroupKFold if grouped else KFold
+    splits = kind(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))
+    most = 1 if fraction * len(query) >= _ENOUGH else _MOST_FOLDS
+    folds = []
+    for train, test in list(splits.split(everything, groups=query if grouped else None))[:most]:
+        if not grouped and len(test) > _JUDGED:
+            test = np.sort(rng.choice(test, _JUDGED, replace=False))
+        if all(has_pairs(query[part], y[part]) for part in (train, test)):
+            folds.append((train, test))
+    return folds or [(everything, everything)]
+
+
+def _distance(rows: Rows, pairing: Pairing, rng: np.random.Generator, weight: Vector) -> float:
+    """Return the mean squared distance of the different examples of a pair, from some pairs."""
+    n_pairs = int(np.clip(_NUMBERS // rows.shape[1], 100, 2000))
+    plan = pairing.offline(rows.shape[0], rng).draw(n_pairs)
+    sides = [np.asarray(side, dtype=np.int64) for side in (plan.left, plan.right)]
+    apart = rows.take(sides[0]).matrix - rows.take(sides[1]).matrix
+    squares = apart.astype(np.float64) ** 2 if isinstance(rows, DenseRows) else apart.power(2)
+    of_pair = np.asarray(squares.sum(axis=1), dtype=np.float64).reshape(-1)
+    worth = (sides[0] != sides[1]).astype(np.float64)
+    if len(weight):
+        worth *= weight[sides[0]] * weight[sides[1]]
+    total = float(worth @ of_pair)
+    return total / float(worth.sum()) if total > 0.0 else 1.0
 
 
 register_storable(PairwiseRanker)

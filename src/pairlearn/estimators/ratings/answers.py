@@ -239,3 +239,49 @@ class RatedVotes:
 
 def _interval(value: float, error: float, limit: float, confidence: float) -> Interval:
     return Interval(value, value - limit * error, value + limit * error, error, confidence)
+
+
+def plot_ratings(
+    model: RatedVotes, *, confidence: float = 0.95, top: int | None = None, ax: Any = None
+) -> Any:
+    """Draw the score of each player with its interval, the best player on top.
+
+    Parameters
+    ----------
+    model : PairwiseRatings or PrivateRatings
+        A fitted model.
+    confidence : float, default=0.95
+        The level of each interval by itself.
+    top : int, optional
+        How many players to draw, the best ones; all by default.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes.
+
+    Examples
+    --------
+    >>> from pairlearn import PairwiseRatings
+    >>> from pairlearn.estimators import plot_ratings
+    >>> model = PairwiseRatings().fit(["ann", "ann", "bob"], ["bob", "cid", "cid"])
+    >>> [text.get_text() for text in plot_ratings(model).get_yticklabels()]
+    ['ann', 'bob', 'cid']
+    """
+    most = None if top is None else check_count("top", top)
+    found = dict(list(model.intervals(confidence).items())[:most])
+    if ax is None:
+        from matplotlib.figure import Figure as Drawing
+
+        size = (6.0, 1.0 + 0.25 * len(found))
+        ax = Drawing(figsize=size, layout="constrained").subplots()
+    values = np.array([[one.value, one.low, one.high] for one in found.values()])
+    places = np.arange(len(found))
+    ax.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    ax.hlines(places, values[:, 1], values[:, 2], color="C0", linewidth=1.5)
+    ax.plot(values[:, 0], places, "o", color="C0", markersize=4)
+    ax.set_yticks(places, [str(player) for player in found])
+    ax.set(xlabel=f"score, with its {100 * confidence:g} % interval", ylim=(len(found) - 0.5, -0.5))
+    return ax

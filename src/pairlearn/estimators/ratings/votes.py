@@ -9,27 +9,41 @@ state of the whole, and a part can be taken out again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.estimators.ratings.reading import (
-    check_outcomes,
-    column_of,
-    columns_of,
-    name_codes,
-    votes_in,
-)
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive, check_weights
 
 Codes = NDArray[np.int64]
-#: Up to this many sums are made without sorting.
-_MOST_BINS = 1 << 22
 #: What rounding may leave of a count after a subtraction, relative to the count.
 _RESIDUE = 1e-9
+#: Words for the outcome of a vote. Rows of the table are: first won, tie, second won.
+_WORDS = (
+    ("1", "1.0", "a", "model_a", "win", "true"),
+    ("0.5", ".5", "tie", "draw", "tie (bothbad)"),
+    ("0", "0.0", "b", "model_b", "loss", "false"),
+)
+_PLACES = {word: place for place, words in enumerate(_WORDS) for word in words}
+#: The same words for labels that are compared exactly, as private ones are, with their places.
+PUBLIC_OUTCOMES = {
+    form: place
+    for place, words in enumerate(_WORDS)
+    for word in words
+    if word not in ("1.0", ".5", "0.0")  # a number equals its text there
+    for form in dict.fromkeys((word, word.capitalize(), word.title(), word.upper()))
+}
+#: Those of them that may also be the name of a player.
+_WORDS_ALONE = frozenset(word for word in _PLACES if word[0] not in "01.")
+#: How NumPy and pandas write a missing name as a text.
+_MISSING = frozenset(("nan", "NaN", "<NA>", "NaT", "None"))
+#: How to write an outcome, for messages.
+OUTCOMES = "1, a, model_a, win or true; 0.5, tie or draw; 0, b, model_b, loss or false"
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,80 +277,51 @@ class Votes:
 
     def _distinct(self, n_votes: int) -> Self:
         """Return the counts with each cell once, in order, and without what has no votes."""
-        squares = None if self.squares is None else self.squares.ravel()
         each: dict[str, Any] = {
             name: None if (value := getattr(self, name)) is None else np.repeat(value, 3, axis=0)
             for name in ("first", "second", "group", "covariates")
         }
         place = np.tile(np.arange(3), len(self.first))
+        squares = None if self.squares is None else self.squares.ravel()
         rows = replace(self, n_votes=n_votes, **each)
         return rows._gathered(place, self.counts.ravel(), squares)
 
     def _gathered(self, place: Codes, weight: Vector | None, squares: Vector | None) -> Self:
         """Return the counts of rows: this object says their cells, `place` their outcomes."""
-        n, n_groups, levels = len(self.players), 1, None
-        key, size = self.first * n + self.second, n * n
-        if self.group is not None:
-            assert self.groups is not None
-            n_groups = max(len(self.groups), 1)
-            key, size = key * n_groups + self.group, size * n_groups
-        if self.covariates is not None:
-            levels, codes = _levels(self.covariates)
-            key, size = key * len(levels) + codes, size * max(len(levels), 1)
-        if size >= 1 << 60:
-            raise ValueError(
-                f"{n} players, {n_groups} groups and so many covariates are too many to count "
-                "together; leave out the groups, or round the covariates."
-            )
-        kept, counts, squared = _tallied(key, size, place, weight, squares)
-        extra = group = groups = None
-        if levels is not None:
-            kept, codes = np.divmod(kept, max(len(levels), 1))
-            extra = levels[codes]
-        if self.group is not None:
-            assert self.groups is not None
-            kept, group = np.divmod(kept, n_groups)
-            groups, group = _used(self.groups, group)
-        first, second = np.divmod(kept, max(n, 1))
+        keys = [self.first, self.second]
+        keys += [] if self.group is None else [self.group]
+        keys += [] if self.covariates is None else list(self.covariates.T)
+        order = np.lexsort(keys[::-1])
+        new = np.ones(len(order), dtype=np.bool_)
+        if len(order):
+            new[1:] = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
+        cell = np.empty(len(order), dtype=np.int64)
+        cell[order] = np.cumsum(new) - 1
+        n_cells = int(new.sum())
+
+        def tallied(values: Vector | None) -> Vector:
+            sums = np.bincount(cell * 3 + place, values, 3 * n_cells)
+            return sums.astype(np.float64).reshape(n_cells, 3)
+
+        counts = tallied(weight)
+        some = counts.any(axis=1)
+        rows = order[new][some]
+        first, second = self.first[rows], self.second[rows]
         players, both = _used(self.players, np.concatenate([first, second]))
+        group = groups = None
+        if self.group is not None and self.groups is not None:
+            groups, group = _used(self.groups, self.group[rows])
         return replace(
             self,
             players=players,
             first=both[: len(first)],
             second=both[len(first) :],
-            counts=counts,
+            counts=counts[some],
             group=group,
             groups=groups,
-            covariates=extra,
-            squares=squared,
+            covariates=None if self.covariates is None else self.covariates[rows],
+            squares=None if squares is None else tallied(squares)[some],
         )
-
-
-def _tallied(
-    key: Codes, size: int, place: Codes, weight: Vector | None, squares: Vector | None
-) -> tuple[Codes, Vector, Vector | None]:
-    """Return the distinct keys in order, and their sums of weights for each place."""
-    fine = key * 3 + place
-    squared: Vector | None = None
-    if 3 * size <= min(_MOST_BINS, max(1024, 8 * len(key))):
-        counts = _sums(fine, weight, 3 * size).reshape(size, 3)
-        kept: Codes = np.flatnonzero(counts.any(axis=1))
-        if squares is not None:
-            squared = _sums(fine, squares, 3 * size).reshape(size, 3)[kept]
-        return kept, counts[kept], squared
-    known, inverse = np.unique(fine, return_inverse=True)
-    cells = known // 3
-    new = np.ones(len(known), dtype=np.bool_)
-    new[1:] = cells[1:] != cells[:-1]
-    places = (np.cumsum(new) - 1, known % 3)
-    counts = np.zeros((int(new.sum()), 3))
-    counts[places] = _sums(inverse, weight, len(known))
-    some = counts.any(axis=1)
-    if squares is not None:
-        squared = np.zeros_like(counts)
-        squared[places] = _sums(inverse, squares, len(known))
-        squared = squared[some]
-    return cells[new][some], counts[some], squared
 
 
 def _discounted(weight: Vector, half_life: float) -> tuple[Vector, Vector]:
@@ -356,21 +341,6 @@ def _discounted(weight: Vector, half_life: float) -> tuple[Vector, Vector]:
         return np.asarray(np.exp2(-power * later / half_life) * votes)
 
     return added(1), added(2)
-
-
-def _sums(places: NDArray[Any], weight: Vector | None, size: int) -> Vector:
-    return np.bincount(places, weight, size).astype(np.float64)
-
-
-def _levels(table: Vector) -> tuple[Vector, Codes]:
-    """Return the distinct rows of a table in order, and the place of each row among them."""
-    order = np.lexsort(tuple(table.T[::-1]))
-    table = table[order]
-    new = np.ones(len(table), dtype=np.bool_)
-    new[1:] = (table[1:] != table[:-1]).any(axis=1)
-    codes = np.empty(len(table), dtype=np.int64)
-    codes[order] = np.cumsum(new) - 1
-    return table[new], codes
 
 
 def _covariates(values: Any, n: int) -> Vector:
@@ -404,3 +374,195 @@ def _united(
         )
     known = np.union1d(mine, theirs)
     return known, (np.searchsorted(known, mine), np.searchsorted(known, theirs))
+
+
+def columns_of(frame: Any) -> Mapping[str, Any]:
+    """Return the columns of a frame, a mapping or a list of tuples by name.
+
+    >>> columns_of([("x", "y"), ("y", "z")])
+    {'winner': ['x', 'y'], 'loser': ['y', 'z']}
+    """
+    if isinstance(frame, Mapping):
+        return frame
+    if isinstance(frame, list) and frame and all(isinstance(one, tuple) for one in frame):
+        names = {2: ("winner", "loser"), 3: ("a", "b", "outcome")}.get(len(frame[0]))
+        other = next((k for k, one in enumerate(frame) if len(one) != len(frame[0])), None)
+        if names is None or other is not None:
+            raise ValueError(
+                "a list of votes must hold tuples (winner, loser), or tuples (a, b, outcome); "
+                f"vote {other or 0} is {frame[other or 0]!r}."
+            )
+        return dict(zip(names, map(list, zip(*frame, strict=True)), strict=True))
+    names = getattr(frame, "column_names", None)  # Arrow
+    if names is None:
+        names = getattr(frame, "columns", None)
+    if names is None or isinstance(frame, np.ndarray):
+        raise TypeError(
+            "votes must be winners and losers, or a, b and outcome, or a frame with such columns, "
+            f"or a list of tuples; got one {type(frame).__name__}."
+        )
+    return {str(name): frame[name] for name in names}
+
+
+def votes_in(columns: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """Return a, b and outcome of a frame; outcome is None if it names winners and losers."""
+    for names in (("a", "b", "outcome"), ("winner", "loser")):
+        if all(name in columns for name in names):
+            found = [columns[name] for name in names]
+            return found[0], found[1], found[2] if len(found) > 2 else None
+    raise ValueError(
+        "the frame must have the columns winner and loser, or a, b and outcome; its columns are "
+        f"{', '.join(map(str, columns))}; rename them, or pass the columns themselves."
+    )
+
+
+def column_of(columns: Mapping[str, Any] | None, name: str, given: Any) -> Any:
+    """Return an argument that may be the name of a column, or a list of names."""
+    many = isinstance(given, (list, tuple)) and given and all(isinstance(g, str) for g in given)
+    if not isinstance(given, str) and not (many and name == "covariates"):
+        return given
+    wanted = [given] if isinstance(given, str) else list(given)
+    if columns is None:
+        raise ValueError(
+            f"{name}={given!r} names a column, but the votes are no frame; pass the values."
+        )
+    for one in wanted:
+        if one not in columns:
+            raise ValueError(
+                f"{name}: the frame has no column {one!r}; its columns are "
+                f"{', '.join(map(str, columns))}."
+            )
+    if name != "covariates":
+        return columns[wanted[0]]
+    return np.column_stack([np.asarray(columns[one], dtype=np.float64) for one in wanted])
+
+
+def name_codes(
+    given: Mapping[str, Any], length: int | None = None
+) -> tuple[NDArray[Any], list[Codes]]:
+    """Return the sorted names in some columns, and each column as places among them.
+
+    >>> names, (a, b) = name_codes({"a": ["x", "y"], "b": ["y", "z"]})
+    >>> names.tolist(), a.tolist(), b.tolist()
+    (['x', 'y', 'z'], [0, 1], [1, 2])
+    """
+    columns = {name: _names(name, values) for name, values in given.items()}
+    for name, column in columns.items():
+        length = len(column) if length is None else length
+        if len(column) != length:
+            raise ValueError(
+                f"{name} must hold one name for each of the {length} votes, got {len(column)}."
+            )
+    kinds = {type(column[0]) for column in columns.values() if column}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{' and '.join(columns)} must be all texts or all whole numbers, got both."
+        )
+    names = sorted({name for column in columns.values() for name in column})
+    places = {name: place for place, name in enumerate(names)}
+    codes = [
+        np.fromiter(map(places.__getitem__, column), dtype=np.int64, count=len(column))
+        for column in columns.values()
+    ]
+    return np.array(names, dtype=np.int64 if kinds == {int} else np.str_), codes
+
+
+def _names(what: str, values: Any) -> list[Any]:
+    """Return names as a list of texts or of whole numbers; refuse missing ones."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{what} must hold one name for each vote, got shape {array.shape}.")
+    if array.dtype.kind in "UT" and isinstance(values, list | tuple):
+        array = np.array(values, dtype=object)  # numbers and missing values became texts
+    if array.dtype.kind not in "iuOUT" and len(array):
+        raise TypeError(
+            f"{what} must hold texts or whole numbers, got {array.dtype}; convert them to texts "
+            "(missing values make whole numbers floats: remove these votes)."
+        )
+    names = array.tolist()
+    known: dict[Any, Any] = {}
+    kind = int if len(names) and _is_whole(names[0]) else str
+    for name in set(names):
+        good = _is_whole(name) if kind is int else isinstance(name, str)
+        if not good:
+            row = next(k for k, one in enumerate(names) if one is name or one == name)
+            stand = "a whole number" if kind is int and not isinstance(name, str) else "a text"
+            raise ValueError(
+                f"{what}: row {row} is {name!r}, where {stand} must stand; remove votes without "
+                "both names, and use texts throughout, or whole numbers."
+            )
+        if kind is str and (not name.strip() or name in _MISSING):
+            raise ValueError(
+                f"a name is empty or missing ({what}: row {names.index(name)} is {name!r}); remove "
+                "votes without both names."
+            )
+        if kind is int and not -(1 << 63) <= name < 1 << 63:
+            raise ValueError(
+                f"{what} holds {name}, too large a whole number for a name; write such names as "
+                "texts."
+            )
+        known[name] = kind(name)
+    return list(map(known.__getitem__, names))
+
+
+def _is_whole(name: Any) -> bool:
+    return isinstance(name, Integral) and not isinstance(name, bool)
+
+
+def check_outcomes(outcome: Any, n: int, players: Iterable[Any] = ()) -> NDArray[np.int64]:
+    """Return for each vote 0 for a win of the first player, 1 for a tie, 2 for a loss.
+
+    A word that is also the name of a player is refused: it may stand for the winner.
+
+    >>> check_outcomes([1, 0, 0.5], 3).tolist()
+    [0, 2, 1]
+    """
+    array = np.asarray(outcome)
+    if array.shape != (n,):
+        raise ValueError(
+            f"outcome must hold one value for each of the {n} votes, got shape {array.shape}."
+        )
+    if array.dtype.kind in "biuf":
+        left = 2.0 - 2.0 * array.astype(np.float64)
+        with np.errstate(invalid="ignore"):  # NaN and infinity are refused below
+            places = left.astype(np.int64)
+        # the usual case takes few passes over the votes
+        if n and not (places.min() >= 0 and places.max() <= 2 and bool((places == left).all())):
+            places[(places != left) | (places > 2)] = -1
+    else:
+        places = np.array(word_places(array.tolist()), dtype=np.int64).reshape(n)
+    wrong = np.flatnonzero(places < 0)
+    if len(wrong):
+        raise ValueError(
+            f"outcome {array.tolist()[wrong[0]]!r} (row {wrong[0]}) is unknown; write {OUTCOMES} "
+            "for a win of the first player, a tie, or a win of the second."
+        )
+    if array.dtype.kind not in "biuf":
+        words = {str(word) for word in set(array.tolist())}
+        named = outcome_names(words & set(players))
+        if named:
+            raise ValueError(
+                f"outcome {min(named)!r} is also the name of a player, so it may mean the first "
+                "player or that one; write win, tie or loss, or 1, 0.5 or 0."
+            )
+    return places
+
+
+def outcome_names(players: Iterable[Any]) -> list[Any]:
+    """Return the players who are called like an outcome.
+
+    >>> outcome_names(["ann", "Draw", 1])
+    ['Draw']
+    """
+    return [name for name in players if str(name).strip().casefold() in _WORDS_ALONE]
+
+
+def word_places(cells: Iterable[Any]) -> list[int]:
+    """Return 0, 1 or 2 for each word for an outcome, and -1 for any other word."""
+    known: dict[Any, int] = {}
+    found = []
+    for cell in cells:
+        if cell not in known:
+            known[cell] = _PLACES.get(str(cell).strip().casefold(), -1)
+        found.append(known[cell])
+    return found

@@ -22,6 +22,7 @@ from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.folds import Fold, Keys, n_folds_of, stratified
+from pairlearn.solvers.closed_form.table import Table
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_fraction
@@ -52,22 +53,12 @@ class ClassSystems:
     @classmethod
     def of(cls, rows: Rows, codes: Places, n_classes: int, weight: Vector) -> ClassSystems:
         """Return the moments of rows whose class has a code; every class has weight."""
-        d = rows.shape[1]
-        means, covariances = np.empty((n_classes, d)), np.empty((n_classes, d, d))
-        masses = np.empty(n_classes)
-        for k in range(n_classes):
-            index = np.flatnonzero((codes == k) & (weight > 0.0))
-            masses[k] = weight[index].sum()
-            share = weight[index] / masses[k]
-            X = rows.take(index).matrix
-            means[k] = share @ X
-            if isinstance(rows, CsrRows):
-                second = np.asarray((X.multiply(share[:, None]).T @ X).todense())
-                covariances[k] = second - np.outer(means[k], means[k])
-            else:
-                centred = X - means[k]
-                covariances[k] = (centred * share[:, None]).T @ centred
-        return cls(means, covariances, masses)
+        X = rows.matrix
+        # Far from zero squares would cancel; sparse rows are not moved.
+        origin = 0.0 if isinstance(rows, CsrRows) else weight @ X / weight.sum()
+        codes = np.where(weight > 0.0, codes, -1)
+        table = Table.of(X - origin if np.any(origin) else X, codes, n_classes, weight=weight)
+        return cls(table.means + origin, table.covariances, table.weights)
 
     def solve_pairs(self, ridge: float) -> Vector:
         """Return the coefficients of all pairs, of shape (n_pairs, n_features)."""
@@ -125,6 +116,23 @@ def deal_folds(codes: Places, weight: Vector, validation_fraction: float, keys: 
     members = [np.flatnonzero((codes == k) & (weight > 0.0)) for k in range(codes.max() + 1)]
     n_folds = n_folds_of(validation_fraction, min(map(len, members)))
     return stratified(members, n_folds, keys)
+
+
+def class_folds(
+    codes: Places, weight: Vector, validation_fraction: float, rng: np.random.Generator
+) -> list[Fold]:
+    """Return (train, held-out) rows of stratified folds, both with weight in every class.
+
+    A class of one example has no other fold: all examples train, and are judged.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    kept = np.flatnonzero(weight > 0.0)
+    n_folds = n_folds_of(validation_fraction, int(np.bincount(codes[kept]).min()))
+    if n_folds < 2:
+        return [(kept, kept)]
+    splits = StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))
+    return [(kept[a], kept[b]) for a, b in splits.split(kept[:, None], codes[kept])]
 
 
 def ridges_of(solver: str | Solver, owner: str) -> tuple[float, ...]:

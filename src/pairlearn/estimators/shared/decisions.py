@@ -243,14 +243,18 @@ class ScoreDecisions:
 
     def _cut(self, model: Mapping[str, Any]) -> float:
         """Return the threshold of a published model: a score needs no calibration."""
-        decision: Decision | Undecided = model["_decision"]
+        decision: Decision | Undecided | None = model["_decision"]
+        if decision is None:
+            raise AttributeError("more than two classes have no threshold of one score.")
         if not isinstance(decision, Undecided):
             return decision[0]
         return decision.cut(as_rule(self.decision), self._importance())
 
     def _calibration(self, model: Mapping[str, Any]) -> Sigmoid | Isotonic:
         """Return what turns the scores of a published model into probabilities."""
-        decision: Decision | Undecided = model["_decision"]
+        decision: Decision | Undecided | None = model["_decision"]
+        if decision is None:
+            raise AttributeError("more than two classes have no calibration of one score.")
         if not isinstance(decision, Undecided):
             return decision[1]
         return decision.calibrator(as_rule(self.decision), self._importance())

@@ -15,21 +15,14 @@ from pairlearn.estimators.shared.weights import judged_auc, weighed_members
 from pairlearn.features import FeatureMap
 from pairlearn.folds import Keys, deal, n_folds_of
 from pairlearn.metrics.delong import compare_auc
-from pairlearn.solvers.closed_form.float_moments import (
-    Blocks,
-    FloatMoments,
-    FloatRows,
-    RowsProblem,
-    ridge_problem,
-)
+from pairlearn.solvers.closed_form.float_moments import FloatRows, RowsProblem
 from pairlearn.solvers.closed_form.mapped_moments import (
     WIDE,
     MappedMoments,
     RidgeProblem,
-    extents_of,
     ridges_for,
-    score_mapped,
 )
+from pairlearn.solvers.closed_form.table import Table
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Mask, Places, Vector
 
@@ -42,8 +35,6 @@ Score = Callable[[int, NDArray[Any]], Vector]
 FEW = 200
 #: With fewer examples of the rarer class, and fewer than `_SMALL` in all, three folds are.
 _SOME = 500
-#: A fold is not taken away from a class that has more than this many times the weight of the rest.
-_HEAVY = 16.0
 #: From this many examples on one fold is enough.
 _SMALL = 3_000
 
@@ -142,13 +133,15 @@ class Judged:
         return Choice(ridge=self.ridge, evidence=self.evidence, tried=self.tried)
 
 
-class HeldOutMap(Judged):
-    """A map judged on held-out examples by exact moments, and the moments of all.
+class JudgedMap(Judged):
+    """A map judged on held-out examples by tables of moments, and the moments of all.
 
     `features` is fitted, `y` holds -1 and +1, `weight` may be empty, and `deal_held_out` returns
     `fold` and `n_held`. `signs` are those of the coefficients of monotone functions. If `scaled`,
-    the ridge refers to features of mean variance 1. `everything` holds the moments of these and of
-    many other examples: models are then trained on all of them but the held-out ones.
+    the ridge refers to features of mean variance 1. `start` is the place of the ridge from which on
+    those of a wide map are tried, and `dtype` the precision of the features. `everything` holds the
+    moments of these and of many other examples: models are then trained on all of them but the
+    held-out ones. Fewer rows than features make their ridge problems themselves.
     """
 
     def __init__(
@@ -159,175 +152,78 @@ class HeldOutMap(Judged):
         weight: Vector,
         fold: NDArray[np.int64],
         n_held: int,
+        *,
         signs: NDArray[np.int64] | None = None,
         scaled: bool = True,
+        start: int = 0,
+        dtype: Any = None,
         everything: MappedMoments | None = None,
     ) -> None:
         super().__init__(features, len(y))
-        self._rows, self._y, self._weight, self._fold = rows, y, weight, fold
-        # One grid for all folds: their moments then add up and subtract without rounding.
-        if everything is None:
-            dealt = fold >= 0
-            seen = rows if dealt.all() else rows.take(np.flatnonzero(dealt))
-            own = (weight if dealt.all() else weight[dealt]) if len(weight) else None
-            self._empty = MappedMoments(features, extents_of(features, seen, own))
-        else:
-            self._empty = everything.alike()
-        self._total, self._of_more = everything, everything is not None
-        self._rest: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        n_folds = int(fold.max()) + 1
-        if self._total is not None:
-            leave = [self._of(np.flatnonzero(fold == k)) for k in range(min(n_held, n_folds))]
-        elif n_folds == 1:
-            # A class of one example cannot be divided: it is both trained on and scored.
-            parts = [self._of(np.arange(len(y)))]
-            leave, self._total = parts, parts[0]
-        elif n_held == 1:
-            self._rest = np.flatnonzero(fold == 0)
-            self._total = self._of(np.flatnonzero(fold != 0))
-            leave = [self._total]
-        else:
-            parts = [self._of(np.flatnonzero(fold == k)) for k in range(n_folds)]
-            self._total = self._empty.alike()
-            for part in parts:
-                self._total.merge(part)
-            leave = parts
-        # Single precision orders values of known bounds; those of the user may be beyond it.
-        kind = np.float32 if features.bounds().is_finite else np.float64
-        folds = []
-        for k, part in enumerate(leave):
-            problem = self._without(part, leave).problem(scaled=scaled, rough=True)
-            exact = partial(self._exact, part, leave, scaled)
-            folds.append((np.flatnonzero(fold == k), problem, exact))
-        held = [rows.take(own) for own, *_ in folds]
-        self._judge(
-            folds, lambda k, W: score_mapped(features, held[k], W, dtype=kind), y, weight, signs
-        )
-
-    def _exact(self, part: MappedMoments, leave: list[MappedMoments], scaled: bool) -> RidgeProblem:
-        return self._without(part, leave).problem(scaled=scaled)
-
-    def _without(self, part: MappedMoments, leave: list[MappedMoments]) -> MappedMoments:
-        """Return the moments of all examples but those of a part; of the only part, its own."""
-        assert self._total is not None
-        if self._of_more:
-            # Copies of an example are one in a sample.
-            rest = self._total.without(part, checked=False)
-            left = rest.moments.counts > 1e-9 * self._total.moments.counts
-            return rest if left.all() else self._total
-        return part if len(leave) == 1 else self._total.without(part)
-
-    def _of(self, index: NDArray[np.int64]) -> MappedMoments:
-        own = self._weight[index] if len(self._weight) else None
-        return self._empty.alike().add(self._rows.take(index), self._y[index], example_weight=own)
-
-    def moments(self) -> MappedMoments:
-        """Return the moments of all examples."""
-        assert self._total is not None
-        if len(self._rest):
-            own = self._weight[self._rest] if len(self._weight) else None
-            self._total.add(self._rows.take(self._rest), self._y[self._rest], example_weight=own)
-            self._rest = self._rest[:0]
-        return self._total
-
-
-class JudgedMap(Judged):
-    """A map judged on held-out examples by moments in floats, of rows in the order of their keys.
-
-    The first six parameters are those of `HeldOutMap`; `start` is the place of the ridge from which
-    on those of a wide map are tried, and `dtype` the precision of the features, as in `FloatRows`.
-    Fewer rows than features make their ridge problems themselves.
-    """
-
-    def __init__(
-        self,
-        features: FeatureMap,
-        rows: Rows,
-        y: Vector,
-        weight: Vector,
-        fold: NDArray[np.int64],
-        n_held: int,
-        start: int = 0,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(features, len(y))
-        floats = FloatRows(features, rows, weight, dtype)
+        self._floats, self._y = FloatRows(features, rows, weight, dtype), y
         held = [np.flatnonzero(fold == k) for k in range(min(n_held, int(fold.max()) + 1))]
-        few = len(y) < features.n_outputs
-        problems, score = (self._by_rows if few else self._by_moments)(floats, y, fold, held)
-        folds = [(own, one(rough=True), one) for own, one in zip(held, problems, strict=True)]
-        self._judge(folds, score, y, weight, start=start)
-
-    def _by_rows(
-        self, floats: FloatRows, y: Vector, fold: NDArray[np.int64], held: Sequence[Places]
-    ) -> tuple[Sequence[Problem], Score]:
-        """Return the problem of each fold, and the scores, of fewer rows than features."""
-        table = floats.table()
-
-        def problem(train: Places, *, scaled: bool = True, rough: bool = False) -> RowsProblem:
-            return RowsProblem(floats, table, y, train, scaled=scaled)
-
-        self._everything: Problem = partial(problem, np.flatnonzero(fold >= 0))
-        if fold.max() == 0:
-            # A class of one example cannot be divided: it is both trained on and scored.
-            problems = [self._everything]
+        # A class of one example cannot be divided: it is both trained on and scored.
+        divided = fold.max() > 0
+        self._dealt = np.flatnonzero(fold >= 0)
+        free = signs is None or not signs.any()
+        few = len(y) < features.n_outputs and everything is None and free
+        self._whole: Table | None = None
+        problems: list[Problem]
+        if few:
+            problems = [
+                partial(
+                    RowsProblem,
+                    self._floats,
+                    y,
+                    np.flatnonzero((fold >= 0) & (fold != k)) if divided else self._dealt,
+                )
+                for k in range(len(held))
+            ]
         else:
-            dealt = [(fold >= 0) & (fold != k) for k in range(len(held))]
-            problems = [partial(problem, np.flatnonzero(own)) for own in dealt]
-        return problems, lambda k, W: table[held[k]] @ W
+            tables = self._tables(fold, held, everything, divided=divided)
+            problems = [partial(self._floats.problem, table) for table in tables]
+        folds = [
+            (own, one(scaled=scaled, rough=True), partial(one, scaled=scaled))
+            for own, one in zip(held, problems, strict=True)
+        ]
+        self._judge(folds, lambda k, W: self._floats.scores(held[k], W), y, weight, signs, start)
 
-    def _by_moments(
-        self, floats: FloatRows, y: Vector, fold: NDArray[np.int64], held: Sequence[Places]
-    ) -> tuple[Sequence[Problem], Score]:
-        """Return the problem of each fold, and the scores, from moments of many rows."""
-        kept = floats.kept(held)
-        rest: list[tuple[Places, Blocks | None]] = []
-        # The problem of all examples is made where the one of a single fold was, once.
-        memory: list[Vector] = []
-        if len(held) > 1:
-            parts = [FloatMoments(floats, y, *own) for own in zip(held, kept, strict=True)]
-            moments = FloatMoments.joined(parts)
-            problems = [_problem_without(k, parts, moments) for k in range(len(parts))]
-        else:
-            # A class of one example cannot be divided: it is both trained on and scored.
-            divided = fold.max() > 0
-            train = np.flatnonzero(fold > 0) if divided else held[0]
-            moments = FloatMoments(floats, y, train, None if divided else kept[0])
-            if divided:
-                rest = [(held[0], kept[0])]
-            memory = [np.empty(floats.features.n_outputs**2)]
-
-            def first(*, rough: bool = False) -> RidgeProblem:
-                # One in double precision may be asked for while the rough one is solved.
-                return ridge_problem(moments, rough=rough, memory=memory[0] if rough else None)
-
-            problems = [first]
-
-        def everything(*, scaled: bool = True, rough: bool = False) -> RidgeProblem:
-            while rest:
-                moments.add(y, *rest.pop())
-            over = memory.pop() if memory else None
-            return ridge_problem(moments, scaled=scaled, rough=rough, memory=over)
-
-        self._everything = everything
-
-        def score(k: int, W: NDArray[Any]) -> Vector:
-            blocks, own = kept[k], W.astype(floats.dtype, copy=False)
-            return np.concatenate([Z @ own for _, Z in blocks or floats.blocks(held[k])])
-
-        return problems, score
+    def _tables(
+        self,
+        fold: NDArray[np.int64],
+        held: Sequence[Places],
+        everything: MappedMoments | None,
+        *,
+        divided: bool,
+    ) -> list[Table]:
+        """Return the table to train on for each held-out fold, and note that of all examples."""
+        if everything is not None:
+            # Whole numbers: nothing is lost where a fold has most of the weight.
+            floats, left = self._floats, []
+            for own in held:
+                weight = floats.weight[own] if len(floats.weight) else None
+                gone = everything.alike().add(
+                    floats.rows.take(own), self._y[own], example_weight=weight
+                )
+                # Copies of an example are one in a sample: a class may seem to have nothing left.
+                remaining = everything.without(gone, checked=False)
+                some = remaining.moments.counts > 1e-9 * everything.moments.counts
+                left.append(floats.exact_table(remaining if some.all() else everything))
+            return left
+        parts = [self._floats.table(self._y, own) for own in held]
+        if not divided:
+            self._whole = parts[0]
+            return parts
+        rest = self._floats.table(self._y, np.flatnonzero(fold >= len(held)))
+        self._whole = sum(parts, rest)
+        # Sums of the other parts, not a difference: little may be left without a fold.
+        return [sum(parts[:k] + parts[k + 1 :], rest) for k in range(len(parts))]
 
     def problem(self, *, scaled: bool = True) -> RidgeProblem | RowsProblem:
         """Return the ridge problem of all examples."""
-        return self._everything(scaled=scaled)
-
-
-def _problem_without(k: int, parts: Sequence[FloatMoments], whole: FloatMoments) -> Problem:
-    """Return what makes the ridge problem of all parts but one."""
-    if (whole.counts < _HEAVY * (whole.counts - parts[k].counts)).all():
-        return partial(ridge_problem, whole, without=parts[k].narrowed())
-    # Little is left without it, and would be lost in the difference.
-    return partial(ridge_problem, FloatMoments.joined([*parts[:k], *parts[k + 1 :]]))
+        if self._whole is None:
+            return RowsProblem(self._floats, self._y, self._dealt, scaled=scaled)
+        return self._floats.problem(self._whole, scaled=scaled)
 
 
 def _solve(
@@ -340,7 +236,7 @@ def _solve(
     try:
         return problem.solve(ridge, signs=signs)
     except ValueError:
-        return again().solve(ridge, signs=signs, last=True)
+        return again().solve(ridge, signs=signs)
 
 
 def _path(n: int, start: int, aucs: Mapping[int, Sequence[float]]) -> Iterator[list[int]]:
@@ -382,8 +278,9 @@ def judge_maps(
     fold, n_held = deal_held_out(y, weight, validation_fraction, keys)
     found: dict[str, JudgedMap] = {}
     for name, one in maps.items():
-        ways = (starts or {}).get(name, 0), (types or {}).get(name)
-        found[name] = judged = JudgedMap(one, rows, y, weight, fold, n_held, *ways)
+        start, dtype = (starts or {}).get(name, 0), (types or {}).get(name)
+        judged = JudgedMap(one, rows, y, weight, fold, n_held, start=start, dtype=dtype)
+        found[name] = judged
         if judged.auc == 1.0 and not to_end:
             break
     best = max(found.values(), key=lambda one: one.auc)

@@ -138,19 +138,6 @@ class Scaling:
         scale_rows(rows.flat, *self._arrays, scaled.reshape(-1))
         return DenseRows(scaled)
 
-    def take(self, rows: DenseRows, index: NDArray[np.int64]) -> DenseRows:
-        """Return scaled rows of an index, as `apply` scales them."""
-        n, d = rows.shape
-        if n * d <= _SMALL:
-            return DenseRows(self.apply(rows.take(index)).X)  # type: ignore[union-attr]
-        from pairlearn.kernels.scales import scale_taken
-
-        plain = index.dtype == np.int64 and 0 <= index.min(initial=0) <= index.max(initial=0) < n
-        places = index if plain else np.arange(n)[index]
-        scaled = np.empty((len(places), d), dtype=rows.X.dtype)
-        scale_taken(rows.flat, places, *self._arrays, scaled.reshape(-1))
-        return DenseRows(scaled)
-
     def to_user(self, w: Vector) -> Vector:
         """Return coefficients of the user's columns, for one model or for several in rows."""
         return np.asarray(w * self.weights)
@@ -465,7 +452,6 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
     if isinstance(rows, DenseRows) and rows.X.size <= _SMALL:
         return _few_columns(rows, weight, inverse)
     from pairlearn.kernels.scales import (
-        LANES,
         column_counts,
         column_sums,
         csr_column_squares,
@@ -492,12 +478,8 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
             variance = (squares + absent * mean**2) / n
     else:
         with np.errstate(over="ignore", invalid="ignore"):
-            # Whole vectors of columns; the last entries belong to none.
-            room = np.zeros((6, -(-d // LANES) * LANES))
-            room[5, :d] = inverse
-            column_sums(rows.flat, rows.shape[0], weight, room[5], *room[:5])
-            sums = tuple(room[:5, :d])
-            low, high, shift, total, squares = sums
+            low, high, shift, total, squares = sums = tuple(np.zeros((5, d)))
+            column_sums(rows.flat, rows.shape[0], weight, inverse, *sums)
             if _may_be_text(rows):
                 column_counts(rows.flat, _all(weight, rows), inverse, atom, votes, count)
             else:

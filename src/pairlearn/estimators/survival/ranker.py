@@ -1,55 +1,69 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A ranker by risk, from survival times that may be censored."""
+"""A ranker by risk, from survival times that may be censored.
+
+`fit` minimises the loss over all comparable pairs (`_minimise`) or descends on single ones
+(`_descend`); `hazard` turns scores into chances of survival.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.comparisons import signed_times
+from pairlearn.comparisons import EarlierEvent, signed_times
+from pairlearn.estimators.shared.descent import descend
+from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.examples import forget_worth, validate_data
-from pairlearn.estimators.shared.features_seen import see_features, seen_features
+from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
-from pairlearn.estimators.shared.published import all_or_nothing
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
-from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
-from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import chunk_weights, weigh, weighing_examples
-from pairlearn.estimators.survival.hazard import fit_hazard
-from pairlearn.estimators.survival.predictions import SurvivalPredictions
-from pairlearn.estimators.survival.task import SurvivalTask
+from pairlearn.estimators.shared.solvers import SGD, SOLVERS, Exact, Fitted, Moments, Solver, way_of
+from pairlearn.estimators.shared.storage import Storable, register_storable
+from pairlearn.estimators.shared.weights import weigh
+from pairlearn.estimators.survival.hazard import Hazard, fit_hazard
 from pairlearn.features import FeatureMap
-from pairlearn.folds import Keys
 from pairlearn.losses import LOSSES, PairLoss
-from pairlearn.metrics.concordance import ConcordanceIndex, comparable_pairs, survival_times
-from pairlearn.restored import restored_count
-from pairlearn.solvers.blas_threads import with_one_thread
-from pairlearn.solvers.rows import Rows, as_rows
-from pairlearn.solvers.streams.settings import keep_settings
-from pairlearn.solvers.turns import one_at_a_time
+from pairlearn.metrics.concordance import (
+    ConcordanceIndex,
+    censoring_free,
+    comparable_pairs,
+    survival_times,
+)
+from pairlearn.models.registry import ArraySpec
+from pairlearn.pairings import (
+    PAIRINGS,
+    ClassReservoirs,
+    GivenPairs,
+    ListedPairs,
+    Pairing,
+    PreviousOfQuery,
+    PreviousOpposite,
+)
+from pairlearn.problem import Problem
+from pairlearn.scores import LinearScore
+from pairlearn.solvers.exact.survival import SurvivalObjective
+from pairlearn.solvers.rows import Rows, as_rows, mean_pair_distance
+from pairlearn.solvers.solution import Trace
+from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_fraction, check_generator
 
-#: What a stream is made of, so that it cannot change on the way.
-_KEPT = ("loss", "features", "solver", "scaling", "ipcw", "tau")
+#: The ridges of "auto", from the strongest on: each search starts where the one before ended.
+_RIDGES = (10.0, 1.0, 0.1, 0.01, 1e-3, 1e-4)
+#: With at least this many held-out events, one fold is held out; with fewer, all in turn.
+_ENOUGH = 2_000
+#: The most held-out examples that judge a step size.
+_JUDGED = 20_000
+#: Pairings by classes, queries or lists, which survival times do not have.
+_BY_CLASSES = (ClassReservoirs, GivenPairs, ListedPairs, PreviousOfQuery, PreviousOpposite)
 
 
-def _streams(ranker: SurvivalRanker) -> bool:
-    """Whether the solver learns a stream; what needs all pairs at once has no `partial_fit`."""
-    solver = SOLVERS.make(ranker.solver)
-    if isinstance(solver, Exact):
-        raise ValueError(
-            f"{solver!r} needs all examples at once; for partial_fit use solver='sgd'."
-        )
-    return True
-
-
-class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
+class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[misc]
     r"""Linear score of risk that orders survival times, some of which are censored.
 
     Two examples can be compared if the one with the earlier time had its event. The ranker
@@ -70,13 +84,13 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         "logistic", which visits every pair: for up to 400 million products of events and examples.
         SGD: any loss of a margin ("hinge", "square", ..., or your own).
     features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
-        What the score is linear in, as in `AUCClassifier`. `partial_fit` needs a fitted map.
+        What the score is linear in, as in `AUCClassifier`.
     solver : {"exact", "sgd"} or Solver, default="exact"
         ``Exact(ridge=...)`` fixes the ridge, for features of mean variance 1. With ``ridge="auto"``
         the best of 10, 1, ..., 1e-4 by the concordance index of held-out folds is taken. ``SGD()``
-        takes steps over single pairs, and serves streams (`partial_fit`); its step size is chosen
-        on the folds. Its pairing is "previous", "shuffled", "random", "fifo" or "reservoir"; a
-        buffer needs a given step size in `fit`.
+        takes steps over single pairs; its step size is chosen on the folds. For a stream take
+        `PairwiseSGD` with the comparison `EarlierEvent`. Its pairing is "previous", "shuffled",
+        "random", "fifo" or "reservoir"; a buffer needs a given step size.
     scaling : "auto" or None, default="auto"
         "auto" centres each feature and divides it by its standard deviation, but at least by a
         tenth of its range. Sparse features are not centred; pairs do not notice. Coefficients are
@@ -106,9 +120,9 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         The loss that it minimised.
     ridge_, step_size_ : float or None
         The ridge of the exact solver, or the step size of SGD; the other one is None.
-    choice_ : Choice or None
+    choice_ : Choice
         The ridges or step sizes that were tried, with the held-out concordance of each
-        (`Tried.auc`) and its standard error over the folds; None for a stream.
+        (`Tried.auc`) and its standard error over the folds.
     held_out_concordance_ : float or None
         The concordance of the chosen one on held-out folds; None for a given one.
     n_events_ : int
@@ -116,12 +130,11 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
     n_steps_, n_gradients_ : int
         Steps of SGD and pairs evaluated; evaluations of the loss over all pairs in the final
         search of the exact solver, and 0.
-    hazard_slope_, hazard_centre_ : float or None
-        The log hazard of a score s is ``hazard_slope_ * (s - hazard_centre_)``. These and the next
-        are None for a stream.
-    event_times_, cumulative_hazard_ : ndarray of shape (n_times,) or None
+    hazard_slope_, hazard_centre_ : float
+        The log hazard of a score s is ``hazard_slope_ * (s - hazard_centre_)``.
+    event_times_, cumulative_hazard_ : ndarray of shape (n_times,)
         The times of events, and Breslow's cumulative hazard at `hazard_centre_`.
-    last_time_ : float or None
+    last_time_ : float
         The largest time in training.
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -165,6 +178,24 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         self.ipcw, self.tau = ipcw, tau
         self.validation_fraction, self.random_state = validation_fraction, random_state
 
+    coef_: Vector
+    _not_stored = ("random_state",)
+    _takes_sparse = True
+    _facts: ClassVar[Mapping[str, type]] = {"solver_": str, "loss_": PairLoss, "choice_": Choice}
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "coef": ArraySpec(("n_features",)),
+        "ridge": ArraySpec((), required=False, low=0.0),
+        "step_size": ArraySpec((), required=False, low=0.0),
+        "held_out_concordance": ArraySpec((), required=False, low=0.0, high=1.0),
+        **{
+            name: ArraySpec((), ("int64",), low=0)
+            for name in ("n_events", "n_steps", "n_gradients")
+        },
+        **{name: ArraySpec(()) for name in ("hazard_slope", "hazard_centre", "last_time")},
+        "event_times": ArraySpec(("n_times",)),
+        "cumulative_hazard": ArraySpec(("n_times",), low=0.0),
+    }
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
@@ -172,9 +203,6 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.two_d_labels = True
         return tags
 
-    @one_at_a_time
-    @all_or_nothing
-    @with_one_thread
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples.
 
@@ -195,131 +223,37 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         self
             The fitted ranker.
         """
-        solver, task = self._parts(check_generator(self.random_state))
-        rows, labels = self._examples(X, y, reset=True, minimum=2)
+        model = copy.copy(self)  # A fit that fails leaves this model as it was.
+        solver, loss = self._parts()
+        rng = check_generator(self.random_state)
+        rows, labels = model._examples(X, y)
         keep, weight = weigh(sample_weight, len(labels))
         if keep is not None:
             rows, labels = rows.take(keep), labels[keep]
-        task = replace(task, keys=Keys.of(rows, seed=task.rng))
         pairs = comparable_pairs(labels, self.tau)  # refuses labels without a pair
-        rows = self._fit_map(rows, task.rng, weight)
-        unit = weight if len(weight) else np.ones(len(labels))
-        scaling, rows = scaled_rows(self.scaling, rows, unit, mapped=not is_linear(self.features))
-        fitted = solver.fit(task, rows, labels, weight)
-        w, choice, trace = fitted.w, fitted.choice, fitted.trace
-        self.coef_ = w if scaling is None else scaling.to_user(w)
-        self.solver_, self.loss_ = fitted.solver, fitted.loss
-        self.choice_ = choice
-        self.ridge_, self.step_size_ = choice.ridge, choice.step_size
-        self.held_out_concordance_ = choice.auc
-        self.n_events_ = int(np.count_nonzero(pairs.event))
-        self.n_steps_, self.n_gradients_ = trace.n_steps, trace.n_gradients
+        rows = model._fit_map(rows, rng, weight)
+        if not len(weight):
+            weight = np.ones(len(labels))
+        scaling, rows = scaled_rows(self.scaling, rows, weight, mapped=not is_linear(self.features))
+        learn = self._minimise if isinstance(solver, Exact) else self._descend
+        fitted = learn(solver, loss, rows, labels, weight, rng)
+        w, choice = fitted.w, fitted.choice
+        model.coef_ = w if scaling is None else scaling.to_user(w)
+        model.solver_, model.loss_, model.choice_ = fitted.solver, fitted.loss, choice
+        model.ridge_, model.step_size_ = choice.ridge, choice.step_size
+        model.held_out_concordance_ = choice.auc
+        model.n_events_ = int(np.count_nonzero(pairs.event))
+        model.n_steps_, model.n_gradients_ = fitted.trace.n_steps, fitted.trace.n_gradients
         # scores of scaled rows differ from those of X by a constant only
         shift = 0.0 if scaling is None else float(scaling.centre @ (scaling.factor * w))
-        hazard = fit_hazard(rows.scores(w) + shift, labels["event"], pairs.time, unit)
-        self.hazard_slope_, self.hazard_centre_ = hazard.slope, hazard.centre
-        self.event_times_, self.cumulative_hazard_ = hazard.times, hazard.cumulative
-        self.last_time_ = float(pairs.time.max())
-        self._stream: Any = None
+        hazard = fit_hazard(rows.scores(w) + shift, labels["event"], pairs.time, weight)
+        model.hazard_slope_, model.hazard_centre_ = hazard.slope, hazard.centre
+        model.event_times_, model.cumulative_hazard_ = hazard.times, hazard.cumulative
+        model.last_time_ = float(pairs.time.max())
+        self.__dict__ = model.__dict__
         return self
 
-    @available_if(_streams)  # type: ignore[untyped-decorator]
-    @one_at_a_time
-    @with_one_thread
-    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from the next chunk of a stream, in order, with ``solver="sgd"``.
-
-        Each example meets the previous one, or those of a buffer, as the pairing says. Memory does
-        not grow with the stream. After `fit` the stream goes on from its coefficients. Times must
-        be at least 0. A stream keeps no times, so that there are no chances of survival.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples, in random order.
-        y : structured array, data frame or array-like of shape (n_samples, 2)
-            Events and times, as in `fit`.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
-
-        Returns
-        -------
-        self
-            The ranker. A chunk that fails leaves it as it was.
-        """
-        solver, task = self._parts(check_generator(self.random_state))
-        stream = getattr(self, "_stream", None)
-        keep_settings(self, _KEPT, begun=stream is not None)
-        rows, labels = self._examples(
-            X, y, reset=stream is None and not hasattr(self, "coef_"), minimum=1
-        )
-        weight = chunk_weights(sample_weight, len(labels))
-        weight, rows, labels = weighing_examples(weight, rows, labels, begun=stream is not None)
-        if not len(labels):
-            return self
-        times = signed_times(labels["event"], labels["time"])
-        rows = self._map_chunk(rows)
-        n_before = 0
-        if stream is None:
-            before = None
-            if hasattr(self, "coef_"):
-                # a minimiser over all pairs is worth a pass over its events
-                n_steps = self.n_steps_ if self.solver_ == "sgd" else self.n_events_
-                before = (self.coef_, n_steps)
-            stream = solver.stream(task, rows.shape[1], before)
-        else:
-            n_before = self.n_events_
-        stream.learn(rows, times, weight, None)
-        seen = labels["event"] if self.tau is None else labels["event"] & (times < self.tau)
-        self._adopt(stream, solver, task.loss, n_before + int(np.count_nonzero(seen)))
-        return self
-
-    @property
-    def progressive_metric(self) -> ConcordanceIndex:
-        """What an `OnlineLearner` measures the scores of new examples by, before it learns them."""
-        return ConcordanceIndex(bool(self.ipcw), self.tau)
-
-    @property
-    def progressive_origin(self) -> float:
-        """The score amid those so far, from which an `OnlineLearner` measures new ones."""
-        stream = getattr(self, "_stream", None)
-        if stream is None:
-            return float(getattr(self, "hazard_centre_", None) or 0.0)
-        return 0.0 if stream.scales is None else float(self.coef_ @ stream.scales.middle)
-
-    def _adopt(self, stream: Any, solver: Solver, loss: PairLoss, n_events: int) -> None:
-        """Take over what a stream has learned."""
-        self._stream, self.solver_, self.loss_ = stream, solver.name, loss
-        self.ridge_ = self.held_out_concordance_ = self.choice_ = None
-        self.hazard_slope_ = self.hazard_centre_ = self.last_time_ = None
-        self.event_times_ = self.cumulative_hazard_ = None
-        self.n_events_ = n_events
-        facts = stream.facts()
-        for name in ("coef_", "step_size_", "n_steps_", "n_gradients_"):
-            setattr(self, name, facts[name])
-
-    @one_at_a_time
-    def stream_state(self) -> dict[str, Any]:
-        """Return what the next chunk depends on; empty before the first."""
-        stream = getattr(self, "_stream", None)
-        if stream is None:
-            return {}
-        return {**seen_features(self), **stream.state(), "n_events": self.n_events_}
-
-    @one_at_a_time
-    def restore_stream(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that `stream_state` of a ranker made alike returned."""
-        if state:
-            n_events = restored_count(state, "n_events")
-            see_features(self, state)
-            solver, task = self._parts(check_generator(self.random_state))
-            keep_settings(self, _KEPT, begun=False)
-            stream = solver.stream(task, self._n_mapped())
-            stream.restore(state)
-            self._restore_features()
-            self._adopt(stream, solver, task.loss, n_events)
-
-    def _examples(self, X: Any, y: Any, *, reset: bool, minimum: int) -> tuple[Rows, NDArray[Any]]:
+    def _examples(self, X: Any, y: Any) -> tuple[Rows, NDArray[Any]]:
         """Return checked rows, and the events and times of each."""
         if y is None:
             raise ValueError(
@@ -329,7 +263,7 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         rows = as_rows(
             validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
-                ensure_min_samples=minimum, reset=reset,
+                ensure_min_samples=2, reset=True,
             ),
             finite=True,
         )  # fmt: skip
@@ -340,14 +274,216 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         forget_worth(self)
         return rows, labels
 
-    def _parts(self, rng: np.random.Generator) -> tuple[Solver, SurvivalTask]:
-        """Return the solver and what it is asked to do, once all parameters are checked."""
-        scaled = is_scaled(self.scaling)
-        share = check_fraction("validation_fraction", self.validation_fraction)
-        metric = ConcordanceIndex(self.ipcw, self.tau)
-        return SOLVERS.make(self.solver), SurvivalTask(
-            LOSSES.make(self.loss), scaled, rng, metric, share
+    def _parts(self) -> tuple[Any, PairLoss]:
+        """Return the solver and the loss, once all parameters are checked."""
+        is_scaled(self.scaling)
+        check_fraction("validation_fraction", self.validation_fraction)
+        self._metric()
+        solver, loss = SOLVERS.make(self.solver), LOSSES.make(self.loss)
+        if isinstance(solver, Moments):  # a kind of exact solver
+            raise ValueError(
+                f"SurvivalRanker has no way to train by {solver!r}, which needs two classes; use "
+                "solver='exact' or 'sgd'."
+            )
+        way_of(solver, {Exact: Exact, SGD: SGD}, "SurvivalRanker")
+        if isinstance(solver, SGD) and isinstance(PAIRINGS.make(solver.pairing), _BY_CLASSES):
+            raise ValueError(
+                f"pairing={solver.pairing!r} pairs by classes, queries or a list, which survival "
+                'times do not have; use "previous", "shuffled", "random", "fifo" or "reservoir".'
+            )
+        return solver, loss
+
+    def _metric(self) -> ConcordanceIndex:
+        return ConcordanceIndex(ipcw=self.ipcw, tau=self.tau)
+
+    def _minimise(
+        self,
+        solver: Exact,
+        loss: PairLoss,
+        rows: Rows,
+        labels: NDArray[Any],
+        weight: Vector,
+        rng: np.random.Generator,
+    ) -> Fitted:
+        """Return the minimiser over all comparable pairs, and the ridge that was chosen."""
+        metric = self._metric()
+
+        def objective(part: Any) -> SurvivalObjective:
+            pairs = comparable_pairs(labels[part], self.tau)
+            mass = weight[part] * pairs.event
+            if self.ipcw:
+                mass /= censoring_free(labels[part], weight[part]) ** 2
+            inside = rows if isinstance(part, slice) else rows.take(part)
+            return SurvivalObjective(inside, pairs, loss, weight[part], mass)
+
+        choice = Choice(ridge=solver.given_ridge)
+        if choice.ridge is None:
+            worth: list[list[float]] = [[] for _ in _RIDGES]
+            for train, test in self._folds(labels, rng, "ridge", "Exact(ridge=0.1)"):
+                of_train, held_out = objective(train), rows.take(test)
+                w = np.zeros(rows.shape[1])
+                for found, ridge in zip(worth, _RIDGES, strict=True):
+                    w, _ = of_train.minimise(ridge, w, tolerance=1e-6)
+                    scores = held_out.scores(w)
+                    found.append(metric(labels[test], scores, sample_weight=weight[test]))
+            best = best_of(
+                ({"ridge": ridge}, ridge, found)
+                for ridge, found in zip(_RIDGES, worth, strict=True)
+            )
+            choice = Choice(ridge=best.model, evidence=best.evidence, tried=best.tried)
+        assert choice.ridge is not None
+        w, n_evaluations = objective(slice(None)).minimise(choice.ridge)
+        return Fitted(w, solver.name, loss, choice, Trace(n_steps=n_evaluations))
+
+    def _descend(
+        self,
+        solver: SGD,
+        loss: PairLoss,
+        rows: Rows,
+        labels: NDArray[Any],
+        weight: Vector,
+        rng: np.random.Generator,
+    ) -> Fitted:
+        """Return the average of Algorithm 1 over compared pairs."""
+        metric = self._metric()
+        equal = bool((weight == 1.0).all())
+
+        def judge(test: Places, scores: Vector) -> float:
+            return metric(labels[test], scores, sample_weight=None if equal else weight[test])
+
+        def folds() -> list[tuple[Places, Places]]:
+            splits = self._folds(labels, rng, "step size", "SGD(step_size=0.1)")
+            return [(train, test[:_JUDGED]) for train, test in splits]
+
+        def pairing_of(part: Places | None) -> Pairing:
+            return PAIRINGS.make(solver.pairing)
+
+        none = np.empty(0)
+        return descend(
+            Problem(LinearScore(), loss, EarlierEvent(weighed=self.ipcw)),
+            solver,
+            rows,
+            pair_labels(labels, metric, weight),
+            none if equal else weight,
+            rng,
+            owner="SurvivalRanker",
+            pairing_of=pairing_of,
+            distance=lambda rows: mean_pair_distance(rows, none if equal else weight),
+            folds=folds,
+            judge=judge,
         )
+
+    def _folds(
+        self, labels: NDArray[Any], rng: np.random.Generator, what: str, instead: str
+    ) -> list[tuple[Places, Places]]:
+        """Return folds with pairs that can be compared; refuse labels that give none."""
+        from sklearn.model_selection import StratifiedKFold
+
+        event, share = labels["event"], self.validation_fraction
+        n_events = int(np.count_nonzero(event))
+        n_folds = min(max(round(1.0 / share), 2), n_events)
+        folds = []
+        if n_folds > 1:
+            # Without a censored example, or with few, there is only one kind to deal.
+            few = len(event) - n_events < n_folds
+            kind = np.zeros(len(event)) if few else event
+            splitter = StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))
+            splits = list(splitter.split(np.zeros((len(event), 1)), kind))
+            for split in splits[: 1 if share * n_events >= _ENOUGH else None]:
+                try:
+                    for part in split:
+                        comparable_pairs(labels[part], self.tau)
+                except ValueError:
+                    continue  # too few events for this fold
+                folds.append(split)
+        if not folds:
+            raise ValueError(
+                f"y holds too few events ({n_events}) to choose a {what} on held-out folds; give "
+                f"one, for example solver={instead}."
+            )
+        return folds
+
+    def predict(self, X: Any) -> Vector:
+        """Return the risk score of each row of `X`: the higher, the earlier the event."""
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self._linear_scores(X, self.coef_, self.features_)
+
+    def predict_survival_function(self, X: Any, times: ArrayLike | None = None) -> Vector:
+        """Return the chance to survive given times, by proportional hazards of the score.
+
+        The ranker learns an order only. The chances come from Breslow's estimate for the training
+        scores, see `pairlearn.estimators.survival.hazard`; they assume proportional hazards.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        times : array-like of shape (n_times,), optional
+            Times up to the largest one in training; `event_times_` by default.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_times)
+            The chance of each example to have no event until each time.
+        """
+        scores = self.predict(X)
+        hazard = Hazard(
+            self.hazard_slope_, self.hazard_centre_, self.event_times_, self.cumulative_hazard_
+        )
+        if times is None:
+            return hazard.survival(scores, self.event_times_)
+        asked = np.asarray(times, dtype=np.float64)
+        if asked.ndim != 1 or not (asked <= self.last_time_).all():
+            raise ValueError(
+                "times must be a vector of times up to the largest one in training, "
+                f"{self.last_time_:g}, got {times!r}; nothing is known of what comes after."
+            )
+        return hazard.survival(scores, asked)
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the concordance index of the predicted risks, with the ranker's `ipcw` and `tau`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : structured array, data frame or array-like of shape (n_samples, 2)
+            Events and times, as in `fit`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            1 for a perfect order, 1/2 for chance.
+        """
+        return self._metric()(y, self.predict(X), sample_weight=sample_weight)
+
+
+def pair_labels(y: NDArray[Any], metric: ConcordanceIndex, weight: Vector) -> Vector:
+    r"""Return the labels by which `EarlierEvent` compares stored examples.
+
+    They are signed times from the smallest on, or, with ``ipcw``, signed weights: the weight
+    :math:`\hat G(t)^{-2}` of a pair does not fall with t. Where it stays the same, each later time
+    gets the next larger floating-point number, so that labels order the examples as times do. A
+    weight is too large by at most n units in its last place, 2.2e-10 of it for a million examples.
+    Weights are divided by their mean over the events, so that a step size means the same with and
+    without them. Events at or after tau carry the sign of those without an event.
+    """
+    event = comparable_pairs(y, metric.tau).event
+    if not metric.ipcw:
+        # times of any sign have an order, and labels carry a sign of their own
+        return signed_times(event, y["time"] - min(float(y["time"].min()), 0.0))
+    inverse = censoring_free(y, weight) ** -2.0
+    inverse /= np.average(inverse, weights=weight * event)
+    times, place = np.unique(y["time"], return_inverse=True)
+    of_time = np.empty(len(times))
+    of_time[place] = inverse
+    # positive floating-point numbers are ordered as their bits are
+    later = np.arange(len(times))
+    bits = np.maximum.accumulate(of_time.view(np.int64) - later) + later
+    return signed_times(event, bits.view(np.float64)[place])
 
 
 register_storable(SurvivalRanker)

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pairlearn.data.sources import PAPER_SETS
 from pairlearn.experiments.comparison.curves import trajectories
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.tables import auc_rows
+from pairlearn.experiments.methods.base import Method
 from pairlearn.experiments.methods.table import TABLE
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, cost_text, run_comparison
 from pairlearn.experiments.plain_text import mean_sd, paragraph, text_table
@@ -50,28 +53,7 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         # The comparison of all data sets below finds these results in the store.
         settings.say(_first_look(run_comparison([data], methods, settings=settings, n_splits=25)))
     comparison = run_comparison(datasets, methods, settings=settings, n_splits=25)
-    once = [method.name for method in methods if method.tuned_once]
-    remarks = [
-        f"Here over {comparison.n_splits} splits, protocol {settings.protocol}, seed "
-        f"{settings.seed}; the published numbers are over 25."
-    ]
-    if settings.protocol == "honest" and once:
-        limit = max(m.max_tuning_examples or 0 for m in methods if m.tuned_once)
-        remarks.append(
-            f"Tuned once for each data set, on at most {limit:,} training examples of the first "
-            f"split: {', '.join(once)}. The others are tuned by 5-fold cross-validation on every "
-            "split."
-        )
-    if embedded:
-        remarks.append(
-            "None of the paper's six data sets is on this machine, nor could one be fetched. These "
-            "are sets that ship with scikit-learn, so no published number stands beside ours."
-        )
-    if settings.quick:
-        remarks.append(
-            "Quick: parts of the data and few splits; a look, not a result, so differences from "
-            "the published numbers are not judged."
-        )
+    remarks = _remarks(comparison, methods, settings, embedded=embedded)
     ours = {(row.method, row.dataset): (row.auc.mean, row.auc.sd) for row in auc_rows(comparison)}
     judged = not settings.quick
     blocks = [paragraph(remark) for remark in remarks]
@@ -82,11 +64,8 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         records = {(path.method, path.dataset): path.as_published for path in paths}
         reported = beside(table, {**ours, **records})
         if reported:
-            blocks += [
-                "as the published code reports:",
-                format_beside(reported, judged=judged),
-                "at the end:",
-            ]
+            shown = format_beside(reported, judged=judged)
+            blocks += ["as the published code reports:", shown, "at the end:"]
             parts.append(beside_table(reported, name="reported-as-published", judged=judged))
     at_end = beside(table, ours)
     if at_end:
@@ -104,6 +83,35 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         remarks.append(_REPORTING)
     text = "\n".join(block for block in blocks if block)
     return Outcome.shown(name, title, text, remarks, parts, len(comparison.failures))
+
+
+def _remarks(
+    comparison: Comparison, methods: Sequence[Method], settings: Settings, *, embedded: bool
+) -> list[str]:
+    """Return what a reader must know of how the numbers were made."""
+    remarks = [
+        f"Here over {comparison.n_splits} splits, protocol {settings.protocol}, seed "
+        f"{settings.seed}; the published numbers are over 25."
+    ]
+    once = [method.name for method in methods if method.tuned_once]
+    if settings.protocol == "honest" and once:
+        limit = max(m.max_tuning_examples or 0 for m in methods if m.tuned_once)
+        remarks.append(
+            f"Tuned once for each data set, on at most {limit:,} training examples of the first "
+            f"split: {', '.join(once)}. The others are tuned by 5-fold cross-validation on every "
+            "split."
+        )
+    if embedded:
+        remarks.append(
+            "None of the paper's six data sets is on this machine, nor could one be fetched. These "
+            "are sets that ship with scikit-learn, so no published number stands beside ours."
+        )
+    if settings.quick:
+        remarks.append(
+            "Quick: parts of the data and few splits; a look, not a result, so differences from "
+            "the published numbers are not judged."
+        )
+    return remarks
 
 
 def _first_look(comparison: Comparison) -> str:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.estimators import PairwiseRatings
-from pairlearn.estimators.ratings.answers import RatedVotes
-from pairlearn.estimators.ratings.plots import plot_ratings, plot_win_rates
+from pairlearn.estimators.ratings.answers import RatedVotes, plot_ratings
 from pairlearn.experiments.report.figures import in_ink, new_figure, svg_text
 from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Part, Table, number
 
@@ -67,11 +66,14 @@ def _matrix(model: PairwiseRatings) -> Figure:
     n = min(len(order), _MOST_DRAWN)
     side = 2.2 + 0.2 * n
     figure, (ax,) = new_figure(side + 0.8, side)
-    plot_win_rates(model, top=_MOST_DRAWN, ax=ax)
-    for one in figure.axes[1:]:
-        in_ink(one)
     names = [str(name) for name in model.players_[order].tolist()]
     shares = model.win_rates()[np.ix_(order, order)]
+    drawn = np.ma.masked_invalid(shares[:n, :n])
+    image = ax.imshow(drawn, vmin=0.0, vmax=1.0, cmap="RdBu")
+    ax.set_xticks(range(n), names[:n], rotation=90)
+    ax.set_yticks(range(n), names[:n])
+    ax.set(xlabel="against", ylabel="player")
+    in_ink(figure.colorbar(image, ax=ax, label="share of votes won").ax)
     rows = [
         [name, *("" if np.isnan(share) else float(share) for share in line)]
         for name, line in zip(names, shares, strict=True)

@@ -188,8 +188,8 @@ def _sums_of(grid: Grid, X: NDArray[Any], weight: NDArray[np.int64] | None) -> W
     S = np.concatenate([F[:, :1], F[:, 1 : d + 1] + (F[:, d + 1 :] << _BITS)], axis=1)
     if far.any():
         K = grid.exact_steps(X[far])
-        Z = np.concatenate([np.ones((len(K), 1), dtype=object), K], axis=1)
-        S = S + Z.T @ Z
+        exact = np.concatenate([np.ones((len(K), 1), dtype=object), K], axis=1)
+        S = S + exact.T @ exact
     return np.asarray(S[lower_half(d + 1)])
 
 

@@ -45,6 +45,8 @@ _SMALLEST, _ONE_STEP = -1074, 1000
 _TINY = 1e-290
 #: Up to this many numbers machine code is not worth its loading.
 FEW_NUMBERS = 4_096
+#: Rows that are looked at together: a near cache holds them.
+_AT_ONCE = 1_024
 
 #: Smallest and largest values, sums of exponents and numbers of values.
 _Facts = tuple[Vector, Vector, NDArray[np.int64], NDArray[np.int64]]
@@ -138,15 +140,11 @@ def _dense_facts(rows: DenseRows) -> _Facts:
     n, d = rows.shape
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
     fields, n_values = np.zeros((2, d), dtype=np.int64)
-    if n * d > FEW_NUMBERS:
-        from pairlearn.kernels.scales import column_extents
-
-        column_extents(rows.flat, low, high, fields, n_values)
-    else:
-        X = rows.X.astype(np.float64, copy=False)
-        low, high = X.min(axis=0), X.max(axis=0)
-        field = (X.view(np.int64) >> 52) & 0x7FF
-        fields, n_values = field.sum(axis=0), np.count_nonzero(field, axis=0)
+    for start in range(0, n, _AT_ONCE):
+        X = rows.X[start : start + _AT_ONCE].astype(np.float64, copy=False)
+        low, high = np.minimum(low, X.min(axis=0)), np.maximum(high, X.max(axis=0))
+        field = (np.ascontiguousarray(X).view(np.int64) >> 52) & 0x7FF
+        fields, n_values = fields + field.sum(axis=0), n_values + np.count_nonzero(field, axis=0)
     # -0 is 0: which of them comes first must not matter.
     return low + 0.0, high + 0.0, fields - 1022 * n_values, n_values
 

@@ -339,7 +339,7 @@ class MappedMoments:
 
         `ridge` is the weight of the squared norm, for features of mean variance 1; positive.
         """
-        return self.problem().solve(ridge, last=True)
+        return self.problem().solve(ridge)
 
     def state(self) -> dict[str, Any]:
         """Return the map and the moments as plain values and arrays."""
@@ -368,66 +368,37 @@ class RidgeProblem:
     """Scaled moments: the minimiser of the square loss for any ridge.
 
     `C` is the sum of the class covariances of scaled features, `u` the difference of the class
-    means, `scale` the factor of each feature. If it is `rough`, single precision is enough. `room`
-    may be the memory of a factor: a matrix like C, in the order of its columns.
+    means, `scale` the factor of each feature. If it is `rough`, single precision is enough.
     """
 
-    def __init__(
-        self,
-        C: Vector,
-        u: Vector,
-        scale: Vector,
-        *,
-        rough: bool = False,
-        room: NDArray[Any] | None = None,
-    ) -> None:
-        # LAPACK reads columns: a copy in their order is factored in place.
-        kind = np.float32 if rough else np.float64
-        self._C: NDArray[Any] = np.asfortranarray(C, dtype=kind)
+    def __init__(self, C: Vector, u: Vector, scale: Vector, *, rough: bool = False) -> None:
+        self._C = C.astype(np.float32) if rough else C
         self._u, self._scale = u, scale
-        self._room = room
 
     def solve(
-        self,
-        ridge: float,
-        *,
-        signs: NDArray[np.int64] | None = None,
-        margin: float = 1.0,
-        last: bool = False,
+        self, ridge: float, *, signs: NDArray[np.int64] | None = None, margin: float = 1.0
     ) -> Vector:
-        """Return the coefficients for a ridge.
+        """Return the coefficients for a ridge, in units of the mapped features.
 
-        They are in units of the mapped features. `signs` is 1 or -1 for coefficients that must not
-        be negative or positive, 0 for the others. After the `last` ridge there is no problem left:
-        it was factorised where it stood.
+        `signs` is 1 or -1 for coefficients that must not be negative or positive, 0 for others.
         """
-        from scipy.linalg.blas import dtrsv, strsv
-        from scipy.linalg.lapack import dpotrf, spotrf
+        from scipy import linalg
 
         if not ridge > 0.0:
             raise ValueError(f"ridge must be positive, got {ridge!r}.")
-        if last:
-            matrix, self._C = self._C, np.empty((0, 0), order="F")
-        else:
-            # The memory of the factor before, which nobody else has meanwhile, or new memory.
-            room, self._room = self._room, None
-            matrix = np.empty_like(self._C) if room is None else room
-            np.copyto(matrix, self._C)
-        np.fill_diagonal(matrix, matrix.diagonal() + ridge)
-        is_double = matrix.dtype == np.float64
-        factorise, divide = (dpotrf, dtrsv) if is_double else (spotrf, strsv)
-        factor, info = factorise(matrix, lower=1, clean=0, overwrite_a=1)
-        self._room = None if last else factor
-        if info:
+        matrix = self._C.copy()
+        np.fill_diagonal(matrix, matrix.diagonal() + matrix.dtype.type(ridge))
+        try:
+            factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
             raise ValueError(
                 f"The ridge {ridge:g} is too small for the rounding of the moments; use a larger "
                 "one."
-            )
+            ) from None
         if signs is not None and signs.any():
-            return self._constrained(np.tril(factor).astype(np.float64), signs, margin)
-        # Those of LAPACK are meant for many right-hand sides, and cost several times as much.
-        v = divide(factor, self._u.astype(matrix.dtype), lower=1)
-        v = divide(factor, v, lower=1, trans=1).astype(np.float64)
+            return self._constrained(np.tril(factor[0]).astype(np.float64), signs, margin)
+        u = self._u.astype(matrix.dtype)
+        v = linalg.cho_solve(factor, u, check_finite=False).astype(np.float64)
         return np.asarray(self._scale * v * (margin / (1.0 + float(self._u @ v))))
 
     def _constrained(self, L: Vector, signs: NDArray[np.int64], margin: float) -> Vector:

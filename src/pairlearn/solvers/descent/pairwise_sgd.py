@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,14 +18,10 @@ from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.block_sizes import BLOCK
-from pairlearn.solvers.descent.coordinatewise import CoordinatewiseDescent
 from pairlearn.solvers.descent.descent import Descent, Parts
-from pairlearn.solvers.descent.mahalanobis import MahalanobisDescent
-from pairlearn.solvers.descent.stream import Stream
 from pairlearn.solvers.rows import NO_WEIGHTS, DenseRows, Rows, as_rows
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Solution
-from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.solvers.support import averaging_for
 from pairlearn.typing import Vector
 from pairlearn.validation import (
@@ -35,6 +31,10 @@ from pairlearn.validation import (
     check_steps,
     check_weights,
 )
+
+if TYPE_CHECKING:
+    from pairlearn.solvers.descent.stream import Stream
+    from pairlearn.solvers.streams.running_scales import RunningScales
 
 #: Number of pairs of a block from which the running risk is estimated.
 _RISK_PAIRS = 1024
@@ -202,6 +202,8 @@ class PairwiseSGD:
         Stream
             An online learner with `learn_one` and `learn_many`.
         """
+        from pairlearn.solvers.descent.stream import Stream
+
         parts, n_features = self._parts(problem), check_count("n_features", n_features)
         if scales is not None and scales.n_features != n_features:
             raise ValueError(
@@ -238,7 +240,11 @@ def _running_risk(
 def _descent_for(parts: Parts, n_features: int, **keywords: Any) -> Descent:
     """Return the initial state for the score and the domain."""
     if isinstance(parts.problem.score, MahalanobisScore):
+        from pairlearn.solvers.descent.mahalanobis import MahalanobisDescent
+
         return MahalanobisDescent(parts, n_features, **keywords)
     if isinstance(parts.domain, CoordinatewiseDomain):
+        from pairlearn.solvers.descent.coordinatewise import CoordinatewiseDescent
+
         return CoordinatewiseDescent(parts, n_features, **keywords)
     return Descent(parts, n_features, **keywords)

@@ -28,7 +28,9 @@ from pairlearn.validation import warn_caller
 
 #: Number of labels in a block.
 _BLOCK = 32
-#: Number of sums in `kernels.order`; importing its constant here would import numba.
+#: Positions of the sums of `note_labels`.
+_SHIFT, _LAST, _LOW, _HIGH, _TOTAL, _SQUARES, _JUMPS = range(7)
+_N_BLOCK, _BLOCK_TOTAL, _N_MEANS, _MEANS, _SQUARED_MEANS = range(7, 12)
 _N_SUMS = 12
 #: The first look waits for this many labels.
 _FEWEST = 128
@@ -65,7 +67,7 @@ class OrderWatch:
         self._waiting: list[Vector] = []
         self._n_waiting = 0
         self._n, self._next = 0, 64
-        #: The sums that `kernels.order` updates.
+        #: The sums of `note_labels`.
         self._sums = np.zeros(_N_SUMS)
         self._within = np.zeros(2)
 
@@ -96,11 +98,8 @@ class OrderWatch:
         self._look_at(labels.astype(np.float64, copy=False), scales)
 
     def _look_at(self, y: Vector, scales: RunningScales | None) -> None:
-        from pairlearn.kernels.order import note_labels
-
-        labels = np.ascontiguousarray(y).view()
-        labels.flags.writeable = False  # kernels see one type of array
-        note_labels(labels, _BLOCK, self._n == 0, self._sums)
+        with np.errstate(over="ignore", invalid="ignore"):
+            note_labels(y, self._n == 0, self._sums)
         self._n += len(y)
         if self._n >= self._next:
             self._next = self._n + max(self._n // 8, 64)
@@ -166,3 +165,31 @@ class OrderWatch:
             "drop the feature if it is a row number.",
             OrderWarning,
         )
+
+
+def note_labels(y: Vector, is_first: bool, sums: Vector) -> None:
+    """Add labels to `sums`.
+
+    The sums are: the first label, about which sums are taken, and the last; the smallest and the
+    largest; the sums of labels, of squares and of squared differences of successive labels; the
+    count and the sum of labels in the unfinished block; and the count, sum and sum of squares of
+    the means of full blocks.
+    """
+    if is_first:
+        sums[[_SHIFT, _LAST, _LOW, _HIGH]] = y[0]
+    excess, jumps = y - sums[_SHIFT], np.diff(y, prepend=sums[_LAST])
+    sums[_LAST] = y[-1]
+    sums[_LOW], sums[_HIGH] = min(sums[_LOW], y.min()), max(sums[_HIGH], y.max())
+    sums[_TOTAL] += excess.sum()
+    sums[_SQUARES] += excess @ excess
+    sums[_JUMPS] += jumps @ jumps
+    begins = np.arange(-int(sums[_N_BLOCK]), len(y), _BLOCK)
+    totals = np.add.reduceat(excess, np.maximum(begins, 0))
+    totals[0] += sums[_BLOCK_TOTAL]
+    n_last = len(y) - int(begins[-1])
+    if n_last < _BLOCK:
+        totals, sums[_N_BLOCK], sums[_BLOCK_TOTAL] = totals[:-1], n_last, totals[-1]
+    else:
+        sums[[_N_BLOCK, _BLOCK_TOTAL]] = 0.0
+    means = totals / _BLOCK
+    sums[[_N_MEANS, _MEANS, _SQUARED_MEANS]] += [len(means), means.sum(), float(means @ means)]

@@ -27,7 +27,6 @@ Ross, Mineiro, Langford. Normalized online learning. UAI 2013.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, Self
@@ -38,6 +37,7 @@ from numpy.typing import NDArray
 from pairlearn.features.spreads import FLOOR, least_spread
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.streams import windows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, warn_caller
 
@@ -69,14 +69,6 @@ _NUMBERS = 1 << 17
 _LEAST_ROWS = 256
 #: The allowed starts of the parameter, see `RunningScales`.
 _STARTS = ("zero", "scaled", "given")
-
-
-@functools.cache
-def _kernels() -> Any:
-    """Return the module of kernels. It imports numba, so it is imported on first use."""
-    from pairlearn.kernels import running_scales
-
-    return running_scales
 
 
 class _Known(Protocol):
@@ -114,10 +106,8 @@ class RunningScales:
         """Name the rows of the table. Each column of the table is a feature."""
         self._table = table
         self._before, self._present = table[:6], table[6:12]
-        self._present_rows = tuple(self._present)
         #: s_k, or 0 while column k has not varied; `factor` is what rows are multiplied by.
         self._shift, self._last, self._scale, self._centre, self.factor = table[12:]
-        self._found_rows = tuple(np.empty((2, table.shape[1])))
         self._has_warned = False
         self._seen: NDArray[Any] = np.empty(0)
 
@@ -208,25 +198,14 @@ class RunningScales:
         if first < m:
             yield slice(first, m), change
 
-    @property
-    def is_due(self) -> bool:
-        """Whether the next example triggers an update."""
-        return self.n_seen + 1 == self._next
-
-    def note(self, row: NDArray[Any]) -> None:
-        """Note one dense row that does not trigger an update."""
-        if self.n_seen < self._unnoted:
-            self._note_flat(row)
-        self.n_seen += 1
-
     def _note_csr(self, rows: Any, begin: int, stop: int) -> None:
-        first, last = int(rows.indptr[begin]), int(rows.indptr[stop])
+        own = slice(int(rows.indptr[begin]), int(rows.indptr[stop]))
         sums = (self._before, self._present, self._n_rows, self._shift)
-        _kernels().note_csr(rows.data, rows.indices, first, last, stop - begin, *sums)
+        windows.note_csr(rows.data[own], rows.indices[own], stop - begin, *sums)
 
     def _note_flat(self, flat: NDArray[Any]) -> None:
-        rest = (self._n_rows, self._shift, self._last, self.n_seen == 0)
-        _kernels().note_rows(flat, *self._present_rows, *rest)
+        sums = (self._present, self._n_rows, self._shift, self._last)
+        windows.note_rows(flat, *sums, is_first=self.n_seen == 0)
 
     def _look(self, rows: Rows) -> bool:
         """Compute the scales of the latest examples; return whether they must change."""
@@ -234,24 +213,27 @@ class RunningScales:
         slack = 1.0 if self.n_seen <= _WINDOW else _SLACK
         rule = (FLOOR, slack, least_spread(values.dtype), TABLE, TEXT, RARITY)
         sums = (self._before, self._present, self._n_rows, self._shift)
-        found = _kernels().revise(*sums, rule, self._scale, self._centre, *self._found_rows)
-        changes, self._total, narrow = found
+        *self._found, changes, self._total, narrow = windows.revise(
+            *sums, rule, self._scale, self._centre
+        )
         if narrow >= 0 and not self._has_warned:
             self._has_warned = True
             warn_caller(
-                f"feature {narrow} varies by less than {_kernels().NARROWEST:g}, too little "
+                f"feature {narrow} varies by less than {windows.NARROWEST:g}, too little "
                 "for any scale, and counts as constant; give it in a smaller unit.",
                 UserWarning,
             )
-        return bool(changes) and self._total > 0.0
+        return changes and self._total > 0.0
 
     def _follow(self) -> Vector:
         """Take over the computed scales; return the factor of the parameter."""
-        norm, change = math.sqrt(self._total), np.empty(self.n_features)
+        norm, (scale, centre) = math.sqrt(self._total), self._found
         keeps = self.n_seen > _WINDOW or self.start == "given"
-        rule = (norm, keeps, _STARTS.index(self.start))
-        units = (self._scale, self._centre, self.factor)
-        _kernels().follow(*self._found_rows, self._shift, *rule, *units, change)
+        now = np.divide(1.0, scale * norm, out=np.zeros_like(scale), where=scale > 0.0)
+        change = windows.change_of(self.factor, now, keeps=keeps, start=self.start)
+        self._scale[:], self.factor[:] = scale, now
+        # Where the sum of values overflows, the centre is the first value.
+        self._centre[:] = np.where(np.isfinite(centre), centre, self._shift)
         self._bound = _BOUND / norm
         return change
 
@@ -282,8 +264,7 @@ class RunningScales:
         """
         for window, n in ((self._present, self._n_rows[1]), (self._before, self._n_rows[0])):
             if n >= _FEW:
-                ratio, column = _kernels().least_jump(window, n, self._shift, FLOOR)
-                return float(ratio), int(column)
+                return windows.least_jump(window, n, self._shift, FLOOR)
         return math.inf, -1
 
     # --------------------------------------------------------------------------- scaling
@@ -296,9 +277,9 @@ class RunningScales:
         if isinstance(rows, CsrRows):
             if isinstance(buffer, CsrRows):
                 rows = buffer.followed_by(rows)
-            data, units = np.empty_like(rows.data), (self._centre, self.factor, self._bound)
-            _kernels().scale_within_csr(rows.data, rows.indices, *units, data)
-            return rows.with_values(data)
+            units = (self._centre, self.factor, self._bound)
+            data = windows.scale_within_csr(rows.data, rows.indices, *units)
+            return rows.with_values(data.astype(rows.data.dtype, copy=False))
         first = 0 if buffer is None else buffer.shape[0]
         d, n = self.n_features, first + rows.shape[0]
         seen = self._room(n * d, rows.X.dtype)
@@ -307,12 +288,6 @@ class RunningScales:
         self.apply_to(rows.flat, seen[first * d :])
         return rows.with_values(seen.reshape(n, d))
 
-    def apply_flat(self, flat: NDArray[Any]) -> DenseRows:
-        """Return flat rows, scaled as `apply` does."""
-        seen = self._room(len(flat), flat.dtype)
-        self.apply_to(flat, seen)
-        return DenseRows(seen.reshape(-1, len(self.factor)))
-
     def _room(self, size: int, dtype: Any) -> NDArray[Any]:
         if self._seen.size < size or self._seen.dtype != dtype:
             self._seen = np.empty(size, dtype=dtype)
@@ -320,7 +295,7 @@ class RunningScales:
 
     def apply_to(self, flat: NDArray[Any], scaled: NDArray[Any]) -> None:
         """Write flat dense rows, scaled, to `scaled`."""
-        _kernels().scale_within(flat, self._centre, self.factor, self._bound, scaled)
+        windows.scale_within(flat, self._centre, self.factor, self._bound, scaled)
 
     # --------------------------------------------------------------------------- state
 

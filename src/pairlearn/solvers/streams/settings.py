@@ -14,11 +14,12 @@ from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from numbers import Real
 from operator import attrgetter, is_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.features import FeatureMap
+if TYPE_CHECKING:
+    from pairlearn.features import FeatureMap
 
 #: Where a model keeps the settings that its stream began with.
 _BEGUN_WITH = "_begun_with"
@@ -110,7 +111,7 @@ def _is_same(old: Any, new: Any) -> bool:
         return np.array_equal(old, new)
     if is_dataclass(old):
         names = [field.name for field in fields(old)]
-        if isinstance(old, FeatureMap):
+        if hasattr(old, "n_inputs"):  # a feature map
             names += ["n_inputs", "learned"]
         return all(_is_same(getattr(old, name), getattr(new, name)) for name in names)
     if isinstance(old, Mapping):

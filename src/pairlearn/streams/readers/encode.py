@@ -81,7 +81,7 @@ def encode(layout: Layout, frame: Any) -> Encoded:
         values, codes = values[kept], codes[kept]
         y = None if y is None else y[kept]
         qid = None if qid is None else qid[kept]
-    if (np.array([not isinstance(layout.missing[j], str) for j in layout.numbers])).any():
+    if np.isnan(values).any():
         for k, j in enumerate(layout.numbers):
             policy = layout.missing[j]
             if not isinstance(policy, str):
@@ -113,6 +113,8 @@ def _numbers(layout: Layout, frame: Any, reasons: dict[int, str]) -> NDArray[np.
                 frame[names[k]], layout.schema.missing_tokens, reasons,
                 f"column {short_name(layout.names[j])}: ",
             )  # fmt: skip
+    if layout.schema.dtype == "float64" and np.isfinite(values).all():
+        return values
     limit = np.inf if layout.schema.dtype == "float64" else float(np.finfo(np.float32).max)
     with np.errstate(invalid="ignore"):
         large = np.abs(values) >= np.nextafter(limit, np.inf)

@@ -10,23 +10,22 @@ cluster come to the same numbers, and ask LAPACK the same question.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
+from pairlearn.estimators.shared.judged_maps import JudgedMap, deal_held_out
 from pairlearn.estimators.shared.maps import BYTES_PER_PRODUCT, is_linear
 from pairlearn.estimators.shared.published import DEFERRED
 from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.estimators.shared.weights import kept_of_chunk
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import seed_of
-from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
-from pairlearn.solvers.closed_form.grid import Grid
+from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.closed_form.stream import next_double
@@ -94,16 +93,16 @@ def ridge_on(sample: Drawn, everything: MappedMoments, task: Task, given: float 
         # All of the sample is held out, in as few folds as have at most their share of a class.
         n_folds = int(np.ceil(share.max() / task.validation_fraction - 1e-9))
     fold, n_held = deal_held_out(y, weight, task.validation_fraction, keys, n_folds=n_folds)
-    judged = HeldOutMap(
+    judged = JudgedMap(
         everything.features,
         DenseRows(X),
         y,
         weight,
         fold,
         n_held,
-        task.signs,
-        task.is_scaled,
-        everything,
+        signs=task.signs,
+        scaled=task.is_scaled,
+        everything=everything,
     )
     return judged.choice()
 
@@ -135,30 +134,25 @@ def facts_of(n: int, half_life: float) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, eq=False)
 class ExactRows:
-    """The state of the rows so far: their moments on a grid, and a sample."""
+    """The rows so far: their moments on a grid, and a sample. New rows make a new object."""
 
-    def __init__(self, n_features: int, grid: Grid, seed: int) -> None:
-        self.n_examples = 0
-        self.moments = MappedMoments(Identity.of(n_features), grid=grid)
-        self.sample = ContentSample(n_features, seed=seed)
+    moments: MappedMoments
+    sample: ContentSample
+    n_examples: int = 0
 
-    def add(self, rows: Rows, y: Vector, weight: Vector) -> None:
-        """Add examples, all or none; `weight` may be empty."""
-        # New objects, so that whoever has the old ones can go back to them.
+    def plus(self, rows: Rows, y: Vector, weight: Vector) -> ExactRows:
+        """Return the state with more examples; `weight` may be empty."""
         moments = self._of(rows, y, weight).merge(self.moments)
-        self.sample = self.sample.copy().add(rows, y, weight)
-        self.moments = moments
-        self.n_examples += len(y)
+        sample = self.sample.copy().add(rows, y, weight)
+        return ExactRows(moments, sample, self.n_examples + len(y))
 
-    def take_back(self, rows: Rows, y: Vector, weight: Vector) -> MappedMoments:
-        """Take back examples, all or none; return their moments."""
+    def minus(self, rows: Rows, y: Vector, weight: Vector) -> tuple[ExactRows, MappedMoments]:
+        """Return the state without examples that it has, and their moments."""
         gone = self._of(rows, y, weight)
-        rest = self.moments.without(gone)
-        self.sample = self.sample.without(rows, y, weight)
-        self.moments = rest
-        self.n_examples -= len(y)
-        return gone
+        moments, sample = self.moments.without(gone), self.sample.without(rows, y, weight)
+        return ExactRows(moments, sample, self.n_examples - len(y)), gone
 
     def _of(self, rows: Rows, y: Vector, weight: Vector) -> MappedMoments:
         """Return the moments of some rows alone."""
@@ -194,16 +188,16 @@ class ExactRows:
             "sample": self.sample.state(),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state on the same grid."""
+    def restored(self, state: Mapping[str, Any]) -> ExactRows:
+        """Return the rows of a saved state on the same grid."""
         n, grid = restored_count(state, "n_examples"), self.moments.moments.grid
-        saved: Mapping[str, NDArray[Any]] = state["moments"]
-        found = ClassMoments.from_state(saved)
+        found = ClassMoments.from_state(state["moments"])
         assert grid is not None
         if found.grid is None or not grid.same_as(found.grid):
             raise ValueError("the saved moments are on another grid than that of the ranges.")
-        sample = ContentSample.from_state(state["sample"], grid.n_features)
-        self.n_examples, self.moments.moments, self.sample = n, found, sample
+        moments = self.moments.alike()
+        moments.moments = found
+        return ExactRows(moments, ContentSample.from_state(state["sample"], grid.n_features), n)
 
 
 class ExactWay:
@@ -216,13 +210,14 @@ class ExactWay:
         check_memory(n_features, self.solver)
         grid = self.solver.grid(n_features)
         assert grid is not None
-        return ExactRows(n_features, grid, seed_of(self.task.rng))
+        moments = MappedMoments(Identity.of(n_features), grid=grid)
+        return ExactRows(moments, ContentSample(n_features, seed=seed_of(self.task.rng)))
 
     def fit(self, rows: Rows, y: Vector) -> Fitted:
         """Return the minimiser of the square loss plus a ridge."""
-        task, found = self.task, self._rows(rows.shape[1])
+        task = self.task
         assert task.counts is not None
-        found.add(rows, y, task.counts)
+        found = self._rows(rows.shape[1]).plus(rows, y, task.counts)
         w, choice = found.solve(task, self.solver.given_ridge)
         warn_of_wide_ranges(found.moments, found.sample.drawn().X)
         trace = Trace(n_steps=len(y), n_gradients=len(y))
@@ -276,25 +271,22 @@ class ExactStream:
             found = np.full(len(y), np.nan)
             found[kept] = self.learn(rows.take(kept), y[kept], weight[kept])
             return found
-        before, exact, n = dict(vars(self)), self._rows, len(y)
-        saved = (exact.n_examples, exact.moments, exact.sample)
-        scores, start = np.zeros(n), 0
+        before, scores, start = dict(vars(self)), np.zeros(len(y)), 0
         try:
-            while start < n:
-                stop = min(n, start + self._next - exact.n_examples)
-                now = slice(start, stop)
-                part = rows if stop - start == n else rows.take(np.arange(start, stop))
+            while start < len(y):
+                now = slice(start, min(len(y), start + self._next - self._rows.n_examples))
+                part = rows.take(np.arange(now.start, now.stop))
                 if self._w is not None:
                     scores[now] = part.scores(self._w) - self._middle
-                exact.add(part, y[now], weight[now] if len(weight) else weight)
-                if exact.n_examples == self._next:
-                    self._next = next_double(exact.n_examples)
-                    if exact.has_both:
+                own = weight[now] if len(weight) else weight
+                self._rows = self._rows.plus(part, y[now], own)
+                if self._rows.n_examples == self._next:
+                    self._next = next_double(self._next)
+                    if self._rows.has_both:
                         self._find_scores()
-                start = stop
+                start = now.stop
         except BaseException:
             vars(self).update(before)
-            exact.n_examples, exact.moments, exact.sample = saved
             raise
         return scores
 
@@ -303,14 +295,13 @@ class ExactStream:
     ) -> tuple[MappedMoments, MappedMoments, MappedMoments]:
         """Take back examples; return the moments before, of the examples, and after."""
         before = self._rows.moments
-        saved = (self._rows.n_examples, before, self._rows.sample)
-        gone = self._rows.take_back(rows, y, weight)
-        if not self._rows.has_both:
-            self._rows.n_examples, self._rows.moments, self._rows.sample = saved
+        rest, gone = self._rows.minus(rows, y, weight)
+        if not rest.has_both:
             raise ValueError(
                 "no example of one of the classes would be left; a model needs both. Begin a new "
                 "stream when there are other examples."
             )
+        self._rows = rest
         # What scores the next examples has seen these.
         self._find_scores()
         self._next = next_double(self._rows.n_examples)
@@ -376,11 +367,9 @@ class ExactStream:
         saved = state["moments"]
         if "exact" not in saved:
             raise ValueError("the saved stream was learned without ranges.")
-        self._rows.restore(saved["exact"])
+        self._rows = self._rows.restored(saved["exact"])
         w = saved["w"]
         self._w = None if w is None else restored_array(saved, "w", (n_features,))
-        # States of older versions scored about zero.
-        self._middle = restored_number({"middle": 0.0, **saved}, "middle")
-        check_sane("middle", self._middle)
+        self._middle = restored_number(saved, "middle")
         n = self._rows.n_examples
         self._next = restored_count(saved, "next", minimum=n + 1, maximum=next_double(n))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -22,16 +21,18 @@ from pairlearn.estimators.auc.ways.exact_moments import (
 )
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice, Tried
-from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
+from pairlearn.estimators.shared.judged_maps import JudgedMap, deal_held_out
 from pairlearn.estimators.shared.scaling import warn_of_constants
 from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.features.base import dense
 from pairlearn.features.restore import restored_map
 from pairlearn.restored import restored_array, restored_count
+from pairlearn.solvers.closed_form.float_moments import FloatRows, RowsProblem
 from pairlearn.solvers.closed_form.mapped_moments import (
     BLOCK,
     MappedMoments,
+    RidgeProblem,
     block_of,
     extents_of,
     score_mapped,
@@ -74,36 +75,38 @@ class ByMoments:
         if not features.n_outputs:  # hats of constants
             warn_of_constants(rows.shape[1])
             return Fitted(np.zeros(0), "moments", task.loss, Choice(ridge=ridge), trace)
-        signs, scaled = task.signs, task.is_scaled
-        choice = Choice(ridge=ridge)
-        if ridge is None and task.judged is not None:
-            choice, ridge = task.judged.choice(), task.judged.ridge
-            if not self.solver.keep_state:
-                # The rows were multiplied when the map was judged.
-                problem = task.judged.problem(scaled=scaled)
-                # Where floats are not exact enough for the ridge, as with weights of very different
-                # sizes, sums below are.
-                with suppress(ValueError):
-                    w = problem.solve(ridge, signs=signs, margin=task.margin, last=True)
-                    return Fitted(w, "moments", task.loss, choice, trace)
         if len(weight) and not weight.all():
             kept = np.flatnonzero(weight)
             rows, y, weight = rows.take(kept), y[kept], weight[kept]
-            task = task.of_some(kept)
-        if ridge is not None or max((y > 0).sum(), (y < 0).sum()) > SIZE:
+            task = replace(task.of_some(kept), judged=None)
+        choice, moments, judged = Choice(ridge=ridge), None, task.judged
+        many = max((y > 0).sum(), (y < 0).sum()) > SIZE
+        if self.solver.keep_state or (many and judged is None and ridge is None):
             own = weight if len(weight) else None
             moments = MappedMoments(features, extents_of(features, rows, own))
             moments.add(rows, y, example_weight=own)
-            if ridge is None:
-                assert task.keys is not None
-                choice = ridge_on(drawn_from(rows, y, weight, task.keys.seed), moments, task, None)
-        else:
+        if ridge is None and judged is None:
             assert task.keys is not None
-            fold, n_held = deal_held_out(y, weight, task.validation_fraction, task.keys)
-            held_out = HeldOutMap(features, rows, y, weight, fold, n_held, signs, scaled)
-            moments, choice = held_out.moments(), held_out.choice()
+            if many:
+                assert moments is not None
+                choice = ridge_on(drawn_from(rows, y, weight, task.keys.seed), moments, task, None)
+            else:
+                fold, n_held = deal_held_out(y, weight, task.validation_fraction, task.keys)
+                given = features, rows, y, weight, fold, n_held
+                judged = JudgedMap(*given, signs=task.signs, scaled=task.is_scaled)
+        if ridge is None and judged is not None:
+            choice = judged.choice()
+        problem: RidgeProblem | RowsProblem
+        if moments is not None:
+            problem = moments.problem(scaled=task.is_scaled)
+        elif ridge is None:
+            assert judged is not None
+            problem = judged.problem(scaled=task.is_scaled)
+        else:
+            floats = FloatRows(features, rows, weight)
+            problem = floats.problem(floats.table(y, np.arange(len(y))), scaled=task.is_scaled)
         assert choice.ridge is not None
-        w = moments.problem(scaled=scaled).solve(choice.ridge, signs=signs, margin=task.margin)
+        w = problem.solve(choice.ridge, signs=task.signs, margin=task.margin)
         state = moments if self.solver.keep_state else None
         return Fitted(w, "moments", task.loss, choice, trace, kept=state)
 
