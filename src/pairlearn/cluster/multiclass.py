@@ -92,8 +92,8 @@ def train_multiclass(passes: Passes, estimator: MulticlassAUCClassifier) -> Mult
         validation_fraction=estimator.validation_fraction,
         random_state=copy.deepcopy(rng),
     )
-    source = DenseRows(sample.X)
-    rows, shares = units.apply(source), _as_all(sample, classes, values.counts)
+    rows = units.apply(DenseRows(sample.X))
+    shares = _as_all(sample, classes, values.counts)
     judge.fit_rows(rows, sample.labels, shares)
     systems = ClassSystems(
         (values.means * units.inverse - units.centre) * units.factor,
