@@ -66,7 +66,7 @@ def test_a_trial_of_few_features_is_in_single_precision(monkeypatch):
         return judge
 
     for single in (True, False):
-        monkeypatch.setattr(maps, "judge_maps", noted(single))
+        monkeypatch.setattr(judged_maps, "judge_maps", noted(single))
         assert fitted(BOARD, features="auto").choice_.features.name == "fourier"
     (trial, found), (whole, _), (_, expected), _ = seen
     assert trial == {"fourier": np.float32}
@@ -99,7 +99,7 @@ def test_nothing_is_tried_after_an_auc_of_one(monkeypatch, labels, names):
     assert model.held_out_auc_ == 1.0
     assert [one.auc for one in model.choice_.tried].count(1.0) == 1
     with_all = partial(judge_maps, to_end=True)
-    monkeypatch.setattr(maps, "judge_maps", lambda *a, to_end=True, **k: with_all(*a, **k))
+    monkeypatch.setattr(judged_maps, "judge_maps", lambda *a, to_end=True, **k: with_all(*a, **k))
     whole = AUCClassifier(features="auto", random_state=0).fit(table, labels)
     assert len(whole.choice_.features.judged) == 3
     assert whole.choice_.features.name == names[-1]
@@ -277,24 +277,6 @@ def test_a_handful_of_examples():
     assert np.isfinite(single.decision_function(X)).all()
 
 
-@pytest.mark.parametrize(
-    ("labels", "name", "n"), [(RING, "hats", 800), (BOARD, "fourier", 800), (BOARD, "fourier", 300)]
-)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_choice_and_its_bits_do_not_depend_on_the_order(labels, name, n, weighted):
-    some = np.concatenate([np.arange(n), np.arange(50)])  # some rows come twice
-    weight = np.random.default_rng(1).gamma(1.0, size=len(some)) if weighted else None
-    models = []
-    for order in (np.arange(len(some)), np.random.default_rng(2).permutation(len(some))):
-        own = None if weight is None else weight[order]
-        model = AUCClassifier(features="auto", solver=Moments(), random_state=0)
-        models.append(model.fit(X[some[order]], labels[some[order]], own))
-    one, other = models
-    assert one.choice_.features.name == name
-    assert one.choice_.features == other.choice_.features
-    assert one.coef_.tobytes() == other.coef_.tobytes()
-
-
 def test_a_kept_state_makes_the_coefficients_exact():
     model = fitted(BOARD, features="auto", solver=Moments(keep_state=True))
     plain = fitted(BOARD, features="auto", solver=Moments())
@@ -349,7 +331,7 @@ def test_maps_are_judged_as_by_exact_sums_beside_a_heavy_example(sign, heavy):
     y, weight = np.where(score > np.quantile(score, 0.9), 1.0, -1.0), np.ones(700)
     weight[np.flatnonzero(y == sign)[0]] = heavy
     features, rows = RandomFourier(640).fit(X, rng=0), as_rows(X)
-    keys = Keys.of(X, weight=weight)
+    keys = Keys.of(X)
     fold, n_held = deal_held_out(y, weight, 0.2, keys)
     assert n_held > 1
     everything = MappedMoments(features, extents_of(features, rows, weight))

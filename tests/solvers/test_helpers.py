@@ -8,6 +8,7 @@ from pairlearn.domains import Box
 from pairlearn.losses import Square, SquaredHinge
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.closed_form.fisher import fisher_direction, with_fisher
+from pairlearn.solvers.closed_form.grid import Extents
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, score_mapped
 from pairlearn.solvers.exact.batch import PairObjective, pair_mean
 from pairlearn.solvers.exact.newton import SquaredHingeNewton
@@ -134,3 +135,15 @@ def test_a_domain_with_a_method_of_its_own_is_named():
             check_parts(solver, score=LinearScore(), domain=Odd(0.0, 1.0))
     with pytest.raises(ValueError, match=r"SOLAM does not run the domain .* use PairwiseSGD"):
         check_parts("SOLAM", score=LinearScore(), domain=Box(0.0, 1.0))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_extents_of_columns(dtype):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(3000, 4)) * 10.0 ** rng.integers(-30, 30, (3000, 4))).astype(dtype)
+    X[::7, 1] = 0.0
+    found, wide = Extents.of(X), X.astype(np.float64)
+    np.testing.assert_array_equal(found.low, wide.min(axis=0))
+    np.testing.assert_array_equal(found.high, wide.max(axis=0))
+    np.testing.assert_array_equal(found.n_values, (wide != 0.0).sum(axis=0))
+    np.testing.assert_array_equal(found.exponents, np.frexp(wide)[1].sum(axis=0))

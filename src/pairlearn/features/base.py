@@ -367,13 +367,6 @@ def tiles(X: Any, dtype: np.dtype[Any]) -> Iterator[tuple[slice, Block]]:
         yield rows, tile
 
 
-def read_only(array: Block) -> Block:
-    """Return a read-only flat view of an array, so that kernels see one type of array."""
-    flat = array.reshape(-1)
-    flat.flags.writeable = False
-    return flat
-
-
 def blocks_of(n: int, size: int) -> Iterator[slice]:
     """Yield the slices that cut n rows into blocks."""
     for start in range(0, n, size):

@@ -5,18 +5,14 @@ A kernel draws no random numbers, allocates nothing, raises nothing and prints n
 status that Python turns into a message. Kernels share pieces freely, so editing any file here
 recompiles all kernels.
 
-- `_native`: compilation, the cache on disk, and calling losses by address; `arguments`:
-  argument tuples that several kernels take.
+- `_native`: compilation, the cache on disk, and calling losses by address.
+- `steps`: begin with `dense`, in which Algorithm 1 can be read. `sparse`: the same on CSR rows;
+  `every_step`: steps that move every coordinate (Algorithm 4, boxes, elastic nets); `buffers`: a
+  buffer a step; `mahalanobis` with `eigenpair`: metric learning; `saddle`, `moments`: the square
+  loss by its moments; `pieces`: what they share.
 - `plan`, `reservoirs` with `splitmix`: which examples are paired.
-- `steps`: the steps of solvers; `pieces` holds what they share. `dense`, `short_rows`, `sparse`:
-  one pair a step; `buffers`, `sparse_buffers`: a buffer a step; `sweep`:
-  many models; `anchored`: other steps; `saddle`, `moments`: the square loss by its
-  moments; `mahalanobis` with `eigenpair`: metric learning.
-- `neighbors`: nearest examples by label; `risk`: all pairs at once; `concordance`: pairs in time.
-- `scales`, `running_scales`: units of features; `hashes`: what rows hold; `order`: the order of
-  labels in a stream.
-- `closed_form`: sums and covariances for the closed form.
-- `progressive_auc`: the AUC of a window; `parsing`: text and columns to numbers.
+- `risk`: all pairs at once; `concordance`: pairs in time; `progressive_auc`: the AUC of a window.
+- `scales`, `entropy`, `trees`, `clipped_sums`: loops over rows.
 """
 
 from pairlearn.lazy import without_collections

@@ -52,14 +52,14 @@ def _cache_folder():
 _FOLDER = _cache_folder()
 
 
-def keep_on_disk(compiled):
+def _keep_on_disk(compiled):
     """Give a compiled function the disk cache of kernels, where one is possible."""
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = _FOLDER
     try:
-        compiled.enable_caching()
-    except RuntimeError:
-        return  # no folder is writable: compile in each process
+        # RuntimeError: no folder is writable; each process compiles.
+        with contextlib.suppress(RuntimeError):
+            compiled.enable_caching()
     finally:
         numba.config.CACHE_DIR = before
 
@@ -75,7 +75,7 @@ def jit(function=None, *, cache=True, nogil=True, **options):
         return lambda function: jit(function, cache=cache, nogil=nogil, **options)
     compiled = numba.njit(nogil=nogil, error_model="numpy", _nrt=False, **options)(function)
     if cache and _FOLDER is not None:
-        keep_on_disk(compiled)
+        _keep_on_disk(compiled)
     return compiled
 
 
@@ -98,9 +98,6 @@ class _Apart(Compiler):
 _LEARNING = {"fastmath": set(FASTMATH), "pipeline_class": _Apart}
 #: Makes a learning kernel. An array that it writes must not share memory with other arguments.
 kernel = jit(**_LEARNING)
-#: Makes a kernel whose numbers do not depend on their position: sums keep their order.
-_IN_ORDER = {"fastmath": {"contract", "nsz"}, "pipeline_class": _Apart}
-elementwise = jit(**_IN_ORDER)
 #: Makes an inlined piece of such kernels.
 part = jit(**_LEARNING, cache=False, forceinline=True)
 #: Makes a kernel that computes exactly as written, even for sizes where x + 1 equals x. Flags that
@@ -108,14 +105,6 @@ part = jit(**_LEARNING, cache=False, forceinline=True)
 as_written = jit(fastmath=False, pipeline_class=_Apart)
 #: Makes an inlined piece of such kernels.
 part_as_written = jit(fastmath=False, pipeline_class=_Apart, cache=False, forceinline=True)
-
-
-def everywhere(builder, value, n):
-    """Return a vector that holds the value in all n lanes."""
-    lane = ir.IntType(32)
-    undefined = ir.Constant(ir.VectorType(value.type, n), ir.Undefined)
-    one = builder.insert_element(undefined, value, lane(0))
-    return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(lane, n), [0] * n))
 
 
 @intrinsic

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.solvers.closed_form.grid import Grid
-from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.typing import Vector
 
 #: Bits of a digit; rows of an exact product; blocks whose sum fits into 64 bits.
@@ -191,16 +191,6 @@ def _sums_of(grid: Grid, X: NDArray[Any], weight: NDArray[np.int64] | None) -> W
         exact = np.concatenate([np.ones((len(K), 1), dtype=object), K], axis=1)
         S = S + exact.T @ exact
     return np.asarray(S[lower_half(d + 1)])
-
-
-def add_by_class(
-    sums: Sequence[ExactSums], X: NDArray[Any], code: NDArray[np.intp], weight: Vector | None = None
-) -> list[ExactSums]:
-    """Return the sums with the rows of a table, each added to those of its class."""
-    return [
-        one.plus(DenseRows(X[code == k]), None if weight is None else weight[code == k])
-        for k, one in enumerate(sums)
-    ]
 
 
 def quotient(number: int, divisor: int, exponent: int) -> float:

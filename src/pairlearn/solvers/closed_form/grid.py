@@ -281,15 +281,6 @@ class Grid:
             found -= self.origin
         return found
 
-    def stored_steps(self, rows: CsrRows) -> Vector:
-        """Return the stored values of sparse rows in whole quanta, for a grid about 0."""
-        factor, second = self.factors
-        with np.errstate(over="ignore"):
-            found = rows.data.astype(np.float64) * factor[rows.indices]
-            if second is not None:
-                found *= second[rows.indices]
-        return np.asarray(np.rint(found))
-
     def exact_steps(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return dense rows in whole quanta from the origin, as Python's whole numbers."""
         found = np.empty(X.shape, dtype=object)
