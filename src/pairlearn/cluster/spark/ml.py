@@ -203,11 +203,14 @@ class SparkAUCClassifier(Estimator, Stored, _HasColumns):  # type: ignore[misc]
         given = {name: value for name, value in locals().items() if self.hasParam(name)}
         super().__init__()
         self._set_column_defaults()
-        self._setDefault(estimator=AUCClassifier(random_state=0), cache=True)
+        # A default would be saved as JSON, which knows no objects.
+        self._setDefault(cache=True)
         self.setParams(**given)
 
     def _fit(self, dataset: Any) -> SparkAUCModel:
-        estimator = self.getOrDefault(self.estimator)
+        estimator = AUCClassifier(random_state=0)
+        if self.isDefined(self.estimator):
+            estimator = self.getOrDefault(self.estimator)
         if self.isDefined(self.regParam):
             solver = solver_of(estimator).with_params(ridge=self.getOrDefault(self.regParam))
             estimator = copy.copy(estimator).set_params(solver=solver)
