@@ -34,7 +34,6 @@ NAMES = (
     "startup",
     "rivals",
     "authors",
-    "private_fit",
     "distributed",
     "roofline",
     "growth",

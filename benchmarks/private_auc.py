@@ -83,7 +83,7 @@ def methods() -> dict[str, Callable[..., Any]]:
             within = PrivateBounds(*bounds) if search else bounds
             model = PrivateAUCClassifier(
                 epsilon, delta, bounds=within, labels=(-1.0, 1.0), mechanism=mechanism,
-                secure=False, random_state=int(rng.integers(2**31)),
+                random_state=int(rng.integers(2**31)),
             )  # fmt: skip
             return model.fit(X, y)
 

@@ -69,7 +69,7 @@ def mean_auc(
         )
         bounds: Any = {"found": PrivateBounds(*wide), "private": "private"}.get(kind, wide)
         model = PrivateAUCClassifier(
-            epsilon, 1.0 / n, bounds=bounds, labels=(-1.0, 1.0), secure=False,
+            epsilon, 1.0 / n, bounds=bounds, labels=(-1.0, 1.0),
             mechanism=CentredStatistics(narrow_bounds=kind != "given"),
             random_state=int(rng.integers(2**31)),
         ).fit(X[train], y[train])  # fmt: skip

@@ -46,7 +46,7 @@ def ours(table: Table, epsilon: float, delta: float, seed: int) -> Score:
     model = PrivateNeuralAUCClassifier(
         epsilon, delta, bounds=(table.lower, table.upper), neighbours="add_remove",
         n_examples=len(table.y), mechanism=NoisyNetworkSGD(network=MLP((N_HIDDEN,))),
-        secure=False, random_state=seed,
+        random_state=seed,
     ).fit(table.X, table.y)  # fmt: skip
     return lambda X: np.asarray(model.decision_function(X))
 
@@ -57,7 +57,7 @@ def linear(table: Table, epsilon: float, delta: float, seed: int, *, mechanism: 
 
     model = PrivateAUCClassifier(
         epsilon, delta, bounds=(table.lower, table.upper), neighbours="add_remove",
-        n_examples=len(table.y), mechanism=mechanism, secure=False, random_state=seed,
+        n_examples=len(table.y), mechanism=mechanism, random_state=seed,
     ).fit(table.X, table.y)  # fmt: skip
     return lambda X: np.asarray(model.decision_function(X))
 

@@ -52,9 +52,9 @@ def one_task(task: Task, epsilon: float, n_splits: int, n_rows: int) -> Any:
             stratify=y,
             random_state=split,
         )
-        model = PrivateAUCClassifier(
-            epsilon, bounds=rounded_bounds(X), secure=False, random_state=split
-        ).fit(X[train], y[train])
+        model = PrivateAUCClassifier(epsilon, bounds=rounded_bounds(X), random_state=split).fit(
+            X[train], y[train]
+        )
         test = test[:20_000]
         slope, offset = model.log_odds_
         odds = slope * model.decision_function(X[test]) + offset

@@ -128,10 +128,6 @@ def one_split(
                 )
                 if number == 0:
                     seconds.setdefault(contestant.name, []).append(took)
-        if split == 0 and contestant.setting.get("secure") is False:
-            exact = {**contestant.setting, "secure": True}
-            _, took = contestant.run(table, Budget(epsilons[0], n**-1.5), split, exact)
-            seconds[f"{contestant.name}, discrete noise"] = [took]
     return auc, seconds
 
 

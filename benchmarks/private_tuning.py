@@ -58,7 +58,7 @@ def one_split(
 
     def fitted(rows: NDArray[np.int64], price: float, options: dict[str, Any]) -> Any:
         return PrivateAUCClassifier(
-            price, delta, bounds=bounds, labels=(-1.0, 1.0), secure=False,
+            price, delta, bounds=bounds, labels=(-1.0, 1.0),
             random_state=int(rng.integers(2**31)), **options,
         ).fit(X[rows], y[rows])  # fmt: skip
 

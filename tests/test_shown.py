@@ -60,7 +60,6 @@ def results():
         releases=(release,),
         generator="test",
         private=True,
-        secure=True,
         mu=0.2,
         public={},
         accounting="Gaussian-DP",

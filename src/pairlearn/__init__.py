@@ -20,7 +20,7 @@ __getattr__, __dir__, __all__ = door(
         "estimators": "AUCClassifier AUCStack EntropyRegressor MetricLearner "
         "MulticlassAUCClassifier MultilabelAUCClassifier OrdinalAUCClassifier PairwiseRanker "
         "PairwiseRatings "
-        "PrivacyWarning PrivateAUCClassifier PrivateAUCContinual PrivateAUCStream "
+        "PrivateAUCClassifier PrivateAUCContinual "
         "PrivateEntropyRegressor PrivateMetricLearner PrivateRatings SGD Costs Exact Moments "
         "SurvivalRanker "
         "Threshold bootstrap explain plot_shapes",
@@ -32,7 +32,7 @@ __getattr__, __dir__, __all__ = door(
         "models": "ModelFileError load_model",
         "pairings": "FifoBuffer PreviousExample PreviousOfQuery PreviousOpposite RandomPair "
         "ReservoirBuffer",
-        "privacy": "Certificate PrivacyLedger PrivateBounds private_roc_auc",
+        "privacy": "Certificate PrivacyLedger PrivacyWarning PrivateBounds private_roc_auc",
         "problem": "Problem",
         "schedules": "Constant InverseSqrt InverseTime",
         "scores": "LinearScore MahalanobisScore",

@@ -239,7 +239,7 @@ def test_a_model_of_plain_train_is_evaluated_privately(files, plain_model):
     exact = run("evaluate", plain_model, files / "open.csv", "--json")
     noisy = evaluated(plain_model, files / "open.csv")
     assert noisy["auc"] == pytest.approx(json.loads(exact.stdout)["auc"], abs=0.02)
-    assert noisy["certificate"]["public"]["rows"] == "one for each record of a CSV file"
+    assert noisy["certificate"]["public"]["rows"] == "one for each line of a CSV file"
     # One odd cell of a column of numbers changes the score of its row only.
     lines = (files / "open.csv").read_text().splitlines()
     for line in ("1e999,x,perhaps,", "1_0,\u0663,no,\0", '"never closed'):
@@ -347,7 +347,7 @@ def test_refusals(files):
         ("person = 3\nlabel = 'y'\n[features]\na = [0, 1]", "person must be a column or a list"),
         ("person = []\nlabel = 'y'\n[features]\na = [0, 1]", "person must be a column or a list"),
         ("delimiter = ', '\nlabel = 'y'\n[features]\na = [0, 1]", "one character"),
-        ("one_line_per_row = 1\nlabel = 'y'\n[features]\na = [0, 1]", "must be true or false"),
+        ("line_ends_in_fields = 1\nlabel = 'y'\n[features]\na = [0, 1]", "must be true or false"),
         ("label = 'y'\n[features]\nage = [0, 1]", "each of the columns 'age', 'y' exactly once"),
         ("label = 'y'\n[features]\na = { bounds = [0, 4], level = 5 }", "needs public bounds"),
         ("label = 'y'\n[features]\na = [0, 1]\ny = [0, 1]", "is the label and a feature"),

@@ -93,8 +93,9 @@ class Folder:
         (folder / "other.csv").write_bytes(rows_of(AWKWARD["another row"], 3))
         for name, more in (
             ("facts", ""), ("persons", 'person = "who"'), ("search", "private_bounds = true"),
-            ("pairs", 'person = ["who", "plan"]'), ("lines", "one_line_per_row = true"),
+            ("pairs", 'person = ["who", "plan"]'), ("lines", ""),
         ):  # fmt: skip
+            more += "" if name == "lines" else "\nline_ends_in_fields = true"
             (folder / f"{name}.toml").write_text(FACTS.format(more=more))
         self.ledger = PrivacyLedger.open(folder / "ledger", epsilon=90.0, delta=1e-2)
         self.shown = []
@@ -139,7 +140,7 @@ def observed(folder, record, monkeypatch, capsys, plain_model, last):
                  f"{facts}.safetensors")  # fmt: skip
     assert {status for _, status, *_ in seen.shown} == {0}
     for model in ("facts.safetensors", plain_model):
-        assert seen.run("evaluate", model, "rows.csv", *PRIVATE) == 0
+        assert seen.run("evaluate", model, "rows.csv", *PRIVATE, "--bounds", "facts.toml") == 0
     seen.run("evaluate", plain_model, "rows.csv", *PRIVATE, "--bounds", f"{last}.toml", "--json")
     for arguments in (
         ("predict", "facts.safetensors", "other.csv"),

@@ -43,7 +43,8 @@ def test_what_a_csv_writer_writes_is_one_row_a_record(path, table, quoting, deli
     file = io.StringIO(newline="")
     writer = csv.writer(file, quoting=quoting, delimiter=delimiter, lineterminator="\r\n")
     writer.writerows([NAMES, *table])
-    assert read(path, file.getvalue(), delimiter=delimiter) == [list(row) for row in table]
+    found = read(path, file.getvalue(), delimiter=delimiter, line_ends_in_fields=True)
+    assert found == [list(row) for row in table]
 
 
 PLAIN = [f"{k},{k + 1},no" for k in range(6)]
@@ -72,10 +73,7 @@ def test_each_line_is_a_row_if_the_facts_say_so(path, lines, other, data):
     place = data.draw(st.integers(0, len(lines) - 1))
     changed = [other if k == place else line for k, line in enumerate(lines)]
     header = ",".join(NAMES)
-    before, after = (
-        read(path, "\n".join([header, *part]) + "\n", one_line_per_row=True)
-        for part in (lines, changed)
-    )
+    before, after = (read(path, "\n".join([header, *part]) + "\n") for part in (lines, changed))
     assert len(before) == len(after) == len(lines)
     del before[place], after[place]
     assert before == after
@@ -106,7 +104,8 @@ def test_bytes_that_are_no_text_stay_in_their_record(path, record):
     ],
 )
 def test_where_a_record_ends(path, lines, rows):
-    assert read(path, "\n".join(["a,b,y", *lines]) + "\n") == rows
+    text = "\n".join(["a,b,y", *lines]) + "\n"
+    assert read(path, text, line_ends_in_fields=True) == rows
 
 
 @pytest.mark.parametrize("first", ["17,4,yes", '"17,4,yes', "", "a,b", "a,a,b,y", "secret"])

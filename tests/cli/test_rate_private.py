@@ -49,7 +49,7 @@ def test_votes(capsys, here):
     assert "one example replaced" in plain.pop("statement")
     certificate = Certificate.from_dict(plain)
     assert accounting_problems(certificate) == []
-    assert certificate.public["rows"] == "one for each record of a CSV file"
+    assert certificate.public["rows"] == "one for each line of a CSV file"
 
 
 @pytest.mark.parametrize("words", [("win", "loss"), ("True", "False"), ("true", "false")])

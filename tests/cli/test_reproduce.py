@@ -54,7 +54,6 @@ def test_quick_on_a_shipped_set_writes_a_report(tmp_path):
         (("table-dp-german", "--data", "diabetes"), 1, "no data set 'diabetes' to choose"),
         (("fig-sampling", "--data", "german"), 1, "no data set 'german' to choose; leave the"),
         (("fig-sampling", "--splits", "3"), 1, "no splits to count"),
-        (("private-regimes", "--protocol", "paper"), 1, "no protocol to choose"),
         (("table1", "--data", "nothing"), 1, "no data set is called 'nothing'"),
     ],
 )

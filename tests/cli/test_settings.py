@@ -259,7 +259,7 @@ def test_settings_beside_private(table, tmp_path, capsys, monkeypatch):
         ("mechanism.n_rounds=0", "--set mechanism.n_rounds=0: n_rounds must be"),
         ("stream.window=9", "--set stream.window=9: --private does not learn a stream"),
         ("solver.step_size=1", "PrivateAUCClassifier has no solver.step_size"),
-        ("secure=false", "must be secret"),
+        ("random_state=1", "must be secret"),
         ("epsilon=3", "an option of its own"),
         ("reading.header=false", "--set reading.header has no effect with --private"),
         ("mechanism=statistic", "did you mean 'statistics'?"),

@@ -39,7 +39,6 @@ ELSEWHERE = {
     ),
     "python examples/plot_bounds.py": "docs/test_site.py::test_gallery",
     "python examples/story.py": "docs/test_story.py::test_a_chapter",
-    "pairlearn privacy statement": "cli/test_train.py::test_privacy_statement",
     "pairlearn rate votes.csv --private": "cli/test_rate_private.py::test_votes",
     "pairlearn reproduce": "cli/test_reproduce.py::test_quick_on_a_shipped_set_writes_a_report",
     "pairlearn stream": "cli/test_stream.py::test_interrupted_and_resumed_is_the_same_model",

@@ -13,23 +13,18 @@ from click.testing import CliRunner
 from sklearn.preprocessing import StandardScaler
 
 from pairlearn import (
-    PairLoss,
     PrivateAUCClassifier,
-    PrivateAUCStream,
     PrivateBounds,
     PrivateMetricLearner,
-    scalar,
 )
 from pairlearn.cli.privacy import command
-from pairlearn.estimators.private.audit import audit_estimator
-from pairlearn.estimators.private.entries import entry_of
+from pairlearn.estimators.private.entries import audit_estimator, entry_of
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.audit.attack import audit_statistics, smallest_violation
 from pairlearn.privacy.audit.entry import plain
 from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.audit.public import _projected
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS
-from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
 
@@ -45,12 +40,9 @@ def exact(estimator, **size):
 
 
 @pytest.mark.parametrize("name", list(MECHANISMS))
-@pytest.mark.parametrize("secure", [True, False])
-def test_shipped_mechanisms_are_exact(name, secure):
+def test_shipped_mechanisms_are_exact(name):
     for relation in MECHANISMS[name].relations:
-        model = PrivateAUCClassifier(
-            **OPTIONS, mechanism=name, neighbours=relation, n_examples=24, secure=secure
-        )
+        model = PrivateAUCClassifier(**OPTIONS, mechanism=name, neighbours=relation, n_examples=24)
         found = exact(model)
         assert found.findings == []
         if name in ("statistics", "all_pairs"):
@@ -61,7 +53,6 @@ def test_shipped_mechanisms_are_exact(name, secure):
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_other_estimators_are_exact(relation):
     common = {**OPTIONS, "neighbours": relation}
-    assert exact(PrivateAUCStream(24, **common)).findings == []
     for labels in ((0, 1), ("a", "b", "c")):
         found = exact(PrivateMetricLearner(**common, labels=labels, n_examples=24))
         assert found.findings == []
@@ -183,27 +174,6 @@ def test_false_alarms_and_power(n_simulations):
     assert smallest_violation(claim, 1e-3, n_runs=8, confidence=each) == np.inf
 
 
-class Bowl(PairLoss):
-    """sqrt(h^2 + m^2) - h: convex, smooth, with slopes of both signs."""
-
-    @scalar
-    def value(score, y, y_partner, _):  # noqa: N805
-        return (0.0001 + score * score) ** 0.5 - 0.01
-
-    @scalar
-    def derivative(score, y, y_partner, _):  # noqa: N805
-        return score / (0.0001 + score * score) ** 0.5
-
-    def slopes(self, margins):
-        return margins / np.sqrt(0.0001 + margins**2)
-
-    def slope_bound(self, margin_bound):
-        return 1.0
-
-    def curvature_bound(self, margin_bound):
-        return 100.0
-
-
 def learned_by(mechanism, **options):
     return lambda: PrivateAUCClassifier(**{**OPTIONS, **options}, mechanism=mechanism)
 
@@ -213,20 +183,6 @@ ATTACKS = {
     "A: a label of another type": (learned_by("statistics"), "an unknown label"),
     "A: the same, metric": (lambda: PrivateMetricLearner(**OPTIONS), "an unknown label"),
     "A: cells of another type": (learned_by("statistics"), "cells that are no numbers"),
-    "B: one pass in pieces": (lambda: PrivateAUCStream(30, **OPTIONS), "a corner among corners"),
-    "E: slopes of both signs": (
-        lambda: PrivateAUCClassifier(
-            **OPTIONS, mechanism=LocalizedPairSGD(loss=Bowl(), clip=None), secure=False
-        ),
-        "a corner to the opposite one",
-    ),
-    "F: sorted rows, gradient": (learned_by("localized_gradient"), "rows that all move on by one"),
-    "F: sorted rows, Algorithm 3": (learned_by("localized_sgd"), "rows that all move on by one"),
-    "F: sorted rows, Algorithm 5": (
-        learned_by("localized_nonsmooth"),
-        "rows that all move on by one",
-    ),
-    "F: sorted rows, one pass": (learned_by("single_pass"), "rows that all move on by one"),
     "a corner, default": (learned_by("statistics"), "a corner to the opposite one"),
     "a corner, all pairs": (learned_by("all_pairs"), "a corner to the opposite one"),
     "a corner, private bounds": (

@@ -12,7 +12,6 @@ from pairlearn import (
     PrivacyLedger,
     PrivateAUCClassifier,
     PrivateAUCContinual,
-    PrivateAUCStream,
 )
 from pairlearn.estimators.private.entries import public_numbers
 from pairlearn.metrics import roc_auc
@@ -60,8 +59,7 @@ def released(chunks, setting, noise, tree):
     return fits
 
 
-@pytest.mark.parametrize("secure", [True, False])
-def test_one_record_moves_all_nodes_together_by_no_more_than_is_stated(secure):
+def test_one_record_moves_all_nodes_together_by_no_more_than_is_stated():
     rng = np.random.default_rng(1)
     setting = PublicSetting.make(60, lower=[-3, -3], upper=[3, 3], epsilon=1.0, delta=1e-3)
     reached = 0.0
@@ -81,7 +79,7 @@ def test_one_record_moves_all_nodes_together_by_no_more_than_is_stated(secure):
             else:
                 Z[2], signs[2] = rng.uniform(-9, 9, 2), -signs[2]
             other[place] = (Z, signs)
-            noise = NoiseSource(secure=secure, seed=trial)
+            noise = NoiseSource(seed=trial)
             with recorded() as record:
                 fits = released(chunks, setting, noise, tree)
             with replayed(record.outputs) as replay:
@@ -148,11 +146,10 @@ def test_all_releases_have_one_certificate_and_one_price(tmp_path):
     np.testing.assert_array_equal(again.decision_function(X[:9]), model.decision_function(X[:9]))
 
 
-@pytest.mark.parametrize("kind", [PrivateAUCContinual, PrivateAUCStream])
-def test_a_fork_of_a_running_stream_is_refused(kind, in_a_child, tmp_path):
+def test_a_fork_of_a_running_stream_is_refused(in_a_child):
     """A copy was refused, and a forked process, which holds one, released the rows once more."""
     X, y = clouds(60)
-    model = kind(60, **{"n_releases": 4} if kind is PrivateAUCContinual else {}, **OPTIONS)
+    model = PrivateAUCContinual(60, 4, **OPTIONS)
     model.partial_fit(X[:30], y[:30])
 
     def refused(action):
@@ -164,18 +161,12 @@ def test_a_fork_of_a_running_stream_is_refused(kind, in_a_child, tmp_path):
 
     def attempt():
         actions = [model.release, lambda: model.partial_fit(X[30:], y[30:])]
-        if kind is PrivateAUCStream:
-            path = tmp_path / "stream"
-            actions.append(lambda: model.save_checkpoint(path, holds_raw_example=True))
         known = all(map(refused, actions))
         # What begins anew holds no row of the parent.
         return 0 if known and hasattr(model.fit(X, y), "coef_") else 2
 
     assert in_a_child(attempt) == 0
     model.partial_fit(X[30:], y[30:]).release()
-    # A released stream is public.
-    if kind is PrivateAUCStream:
-        assert in_a_child(lambda: int(model.decision_function(X).shape != (60,))) == 0
 
 
 def test_what_would_break_the_promise_is_refused():
@@ -192,10 +183,10 @@ def test_what_would_break_the_promise_is_refused():
     with pytest.raises(ValueError, match="more rows than the public number 60"):
         model.partial_fit(X[:31], y[:31])
     model.n_releases = 400
-    with pytest.raises(ValueError, match="mechanism changed after the stream had begun"):
+    with pytest.raises(ValueError, match="n_releases changed after the stream had begun"):
         model.release()
     model.n_releases, model.bounds = 4, (-2.0, 2.0)
-    with pytest.raises(ValueError, match="lower, upper changed"):
+    with pytest.raises(ValueError, match="bounds changed"):
         model.partial_fit(X[:1], y[:1])
     model.bounds = OPTIONS["bounds"]
     with pytest.raises(ValueError, match="began with 3"):
@@ -215,7 +206,7 @@ def test_what_would_break_the_promise_is_refused():
         9, lower=[0], upper=[1], epsilon=1, delta=0.01, neighbours="add_remove"
     )
     with pytest.raises(ValueError, match="between two releases is public here"):
-        TreeStatistics().check(setting, NoiseSource())
+        TreeStatistics().check(setting)
 
 
 def chunked(model, X, y, who, cuts):
@@ -227,8 +218,7 @@ def chunked(model, X, y, who, cuts):
     return coefs
 
 
-@pytest.mark.parametrize("secure", [True, False])
-def test_a_person_moves_all_nodes_together_by_no_more_than_is_stated(secure):
+def test_a_person_moves_all_nodes_together_by_no_more_than_is_stated():
     # A person, whose rows lie anywhere in the stream, is replaced by another in the same places.
     rng = np.random.default_rng(3)
     reached = 0.0
@@ -245,7 +235,7 @@ def test_a_person_moves_all_nodes_together_by_no_more_than_is_stated(secure):
         other[mine], other_y[mine], other_who[mine] = -1.0, rng.integers(0, 2), "somebody else"
         if trial % 3 == 0:
             other_y[mine] = y[mine]
-        claim = {**OPTIONS, "secure": secure, "rows_per_person": k}
+        claim = {**OPTIONS, "rows_per_person": k}
         cuts = list(range(8, n + 1, 8))
         model = PrivateAUCContinual(n, n_releases, **claim, random_state=trial)
         with recorded() as record:
@@ -268,7 +258,7 @@ def test_a_person_moves_all_nodes_together_by_no_more_than_is_stated(secure):
 def test_a_chunk_that_is_interrupted_and_comes_again_counts_no_person_twice(monkeypatch):
     X, y = clouds(60)
     model = PrivateAUCContinual(60, 1, 1.0, 1e-3, bounds=(-1, 1), rows_per_person=1)
-    learner, learned = type(model._learner()), []
+    learner, learned = TreeStatistics, []
     learn = learner.learn
 
     def learn_then_stop(self, state, rows, *rest, **options):
@@ -418,14 +408,12 @@ def test_the_published_models_together_stay_below_the_claim(mine):
 def test_one_tree_beats_many_fits_of_a_share_each():
     X, y = clouds(3200, seed=5)
     n_releases, tree, fits = 32, [], []
-    model = PrivateAUCContinual(
-        3200, n_releases, 1.0, 1e-5, bounds=(-1, 1), random_state=0, secure=False
-    )
+    model = PrivateAUCContinual(3200, n_releases, 1.0, 1e-5, bounds=(-1, 1), random_state=0)
     for start in range(0, 3200, 100):
         model.partial_fit(X[start : start + 100], y[start : start + 100]).release()
         tree.append(roc_auc(y, model.decision_function(X)))
     each = epsilon_of_mu(mu_of(1.0, 1e-5) / math.sqrt(n_releases), 1e-5)
     for seed, stop in enumerate(range(100, 3201, 100)):
-        share = PrivateAUCClassifier(each, 1e-5, bounds=(-1, 1), random_state=seed, secure=False)
+        share = PrivateAUCClassifier(each, 1e-5, bounds=(-1, 1), random_state=seed)
         fits.append(roc_auc(y, share.fit(X[:stop], y[:stop]).decision_function(X)))
     assert np.mean(tree) > np.mean(fits)

@@ -12,7 +12,6 @@ from pairlearn.losses import Epanechnikov, Welsch
 from pairlearn.privacy import (
     BudgetExceededError,
     NoiseSource,
-    NoisyEntropySGD,
     NoisySGD,
     PublicSetting,
     check_mechanism,
@@ -45,7 +44,7 @@ def test_learns_and_certifies(errors, window):
     # The seeds are fixed. Of 60 others the largest distance was .058; least squares without any
     # privacy has .054 with these outliers.
     X, y = table(errors)
-    model = PrivateEntropyRegressor(1.0, 1e-5, window=window, secure=False, **PUBLIC).fit(X, y)
+    model = PrivateEntropyRegressor(1.0, 1e-5, window=window, **PUBLIC).fit(X, y)
     assert np.linalg.norm(model.coef_ - W) < 0.15
     # the mean error, with errors beyond 4 and then beyond 1.2 clipped
     errors, b = y - X @ model.coef_, 0.0
@@ -53,7 +52,7 @@ def test_learns_and_certifies(errors, window):
         b += np.mean(np.clip(errors - b, -length, length))
     assert model.intercept_ == pytest.approx(b, abs=0.15)
     found = model.certificate_
-    assert (found.epsilon, found.delta, found.mechanism) == (1.0, 1e-5, "noisy_entropy_sgd")
+    assert (found.epsilon, found.delta, found.mechanism) == (1.0, 1e-5, "noisy_sgd")
     assert [release.dimension for release in found.releases] == [3] * 16 + [2, 2]
     assert len({release.name for release in found.releases}) == 18
     setting = PublicSetting.make(3000, lower=[-1] * 3, upper=[1] * 3, epsilon=1.0, delta=1e-5)
@@ -67,22 +66,22 @@ def test_is_exact_on_neighbours(relation):
     found = check_entry(RegressionEntry(model, n=16, n_features=2))
     assert found.findings == []
     assert found.share > 0.8
-    report = check_mechanism(
-        NoisyEntropySGD(n_passes=5, n_batches=2, n_partners=3, window="epanechnikov"), n_random=6
+    largest = check_mechanism(
+        NoisySGD(n_passes=5, n_batches=2, n_partners=3, loss=Epanechnikov(0.1)), n_random=6
     )
-    assert report.relations == ("replace", "add_remove")
-    assert report.n_releases == 7
     # one of the releases meets its bound
-    assert report.largest_share > 0.99
+    assert largest > 0.99
 
 
 def test_without_noise_it_is_descent_on_all_pairs():
     """With a budget without end: a loop over pairs, one cell of all rows, four windows."""
     X, y = table("two modes", n=24)
-    mechanism = NoisyEntropySGD(n_passes=6, n_partners=100, clip=0.3, step=0.5, bandwidth=0.2)
+    mechanism = NoisySGD(
+        n_passes=6, n_partners=100, clip=0.3, step=0.5, noise_limit=1e6, loss=Welsch(0.2)
+    )
     setting = PublicSetting.make(24, lower=[-1] * 3, upper=[1] * 3, epsilon=1e9, delta=0.5)
     Z, t = setting.to_standard(X), y / 4.0
-    noise = NoiseSource(secure=False, seed=0)
+    noise = NoiseSource(seed=0)
     fit = mechanism.fit(Z, t, setting=setting, noise=noise)
     w, C = np.zeros(3), 0.3 * math.sqrt(3)
     # 6 passes: one of eight bandwidths, two of four, one of two, two of one
@@ -95,17 +94,17 @@ def test_without_noise_it_is_descent_on_all_pairs():
                 g = -r * math.exp(-0.5 * (r / gamma) ** 2) * v
                 total += g * min(1.0, C / np.linalg.norm(g))
         w = w - 0.5 / C * total / (24 * 23 / 2)
-    np.testing.assert_allclose(fit.direction, w, atol=1e-5)
+    np.testing.assert_allclose(fit.direction, w, atol=1e-4)
     errors, b = t - Z @ w, 0.0
     for length in (1.0, 0.6):
         b += np.mean(np.clip(errors - b, -length, length))
-    assert fit.threshold == pytest.approx(b, abs=1e-5)
+    assert fit.threshold == pytest.approx(b, abs=1e-4)
 
 
 def test_stages_halve_the_window():
-    stages = NoisyEntropySGD(n_passes=7, bandwidth=0.1).stages()
+    stages = NoisySGD(n_passes=7, loss=Welsch(0.1)).stages()
     assert stages == [(Welsch(0.8), 1), (Welsch(0.4), 2), (Welsch(0.2), 2), (Welsch(0.1), 2)]
-    few = NoisyEntropySGD(n_passes=2, window="epanechnikov").stages()
+    few = NoisySGD(n_passes=2, loss=Epanechnikov(0.1)).stages()
     assert few == [(Epanechnikov(0.4), 1), (Epanechnikov(0.1), 1)]
 
 
@@ -115,7 +114,7 @@ def test_the_intercept_keeps_its_sensitivity_and_reaches_it(neighbours):
     setting = PublicSetting.make(
         9, lower=[-1.0], upper=[1.0], epsilon=1.0, delta=1e-3, neighbours=neighbours
     )
-    mechanism = NoisyEntropySGD(n_passes=1, step=1e-9)
+    mechanism = NoisySGD(n_passes=1, step=1e-9, loss=Welsch(0.1))
     largest = 0.0
     for mine, theirs in ((1.0, -1.0), (1.0, np.nan), (-1.0, np.nan), (0.3, 0.1)):
         if neighbours == "add_remove" and not np.isnan(theirs):
@@ -125,15 +124,17 @@ def test_the_intercept_keeps_its_sensitivity_and_reaches_it(neighbours):
         other = t.copy()
         other[4] = theirs
         with recorded() as tape:
-            fit = mechanism.fit(Z, t, setting=setting, noise=NoiseSource(secure=False, seed=0))
+            fit = mechanism.fit(Z, t, setting=setting, noise=NoiseSource(seed=0))
         with replayed(tape.outputs, tape.draws) as again:
-            mechanism.fit(Z, other, setting=setting, noise=NoiseSource(secure=False, seed=0))
-        for a, b, release in zip(tape.values, again.values, fit.releases, strict=True):
-            distance = float(np.linalg.norm(a - b))
+            mechanism.fit(Z, other, setting=setting, noise=NoiseSource(seed=0))
+        for a, b, scale, release in zip(
+            tape.values, again.values, tape.scales, fit.releases, strict=True
+        ):
+            distance = float(np.linalg.norm(a - b)) * release.noise_scale / scale
             assert distance <= release.sensitivity
             if release.dimension == 2:
                 largest = max(largest, distance)
-    assert largest == pytest.approx(2.0 if neighbours == "replace" else math.sqrt(2.0), rel=1e-6)
+    assert largest == pytest.approx(2.0 if neighbours == "replace" else math.sqrt(2.0), rel=1e-5)
 
 
 def test_targets_are_clipped_and_what_is_no_number_is_left_out():
@@ -199,15 +200,9 @@ def test_refusals():
         PrivateEntropyRegressor(window="square", **PUBLIC).fit(X, y)
     with pytest.raises(ValueError, match="bandwidth must be"):
         PrivateEntropyRegressor(bandwidth=0.0, **PUBLIC).fit(X, y)
-    with pytest.raises(ValueError, match="belong to mechanism='noisy_entropy_sgd'"):
-        PrivateEntropyRegressor(mechanism=NoisyEntropySGD(), bandwidth=1.0, **PUBLIC).fit(X, y)
-    with pytest.raises(ValueError, match="regression"):
+    with pytest.raises(ValueError, match="are those of the default mechanism"):
+        PrivateEntropyRegressor(mechanism=NoisySGD(loss=Welsch(0.1)), bandwidth=1.0, **PUBLIC).fit(
+            X, y
+        )
+    with pytest.raises(ValueError, match="mechanism must be a NoisySGD with a window"):
         PrivateEntropyRegressor(mechanism=NoisySGD(), **PUBLIC).fit(X, y)
-    for name in ("n_passes", "n_batches", "n_partners"):
-        with pytest.raises(ValueError, match=name):
-            NoisyEntropySGD(**{name: 0})
-    for name in ("clip", "bandwidth", "step", "noise_limit", "intercept_share"):
-        with pytest.raises(ValueError, match=name):
-            NoisyEntropySGD(**{name: 0.0})
-    with pytest.raises(ValueError, match="intercept_share"):
-        NoisyEntropySGD(intercept_share=1.0)

@@ -27,7 +27,6 @@ from pairlearn import (
     PairwiseRanker,
     PrivateAUCClassifier,
     PrivateAUCContinual,
-    PrivateAUCStream,
     PrivateEntropyRegressor,
     PrivateMetricLearner,
 )
@@ -101,7 +100,7 @@ ONE_CLASS = (
     "any others, and the direction is noise."
 )
 #: Public arguments that have no default; without the seed no check could be repeated.
-PUBLIC = {"epsilon": 1000.0, "bounds": (-10.0, 10.0), "secure": False, "random_state": 0}
+PUBLIC = {"epsilon": 1000.0, "bounds": (-10.0, 10.0), "random_state": 0}
 
 #: Each estimator with what it does not pass.
 ESTIMATORS = [
@@ -163,7 +162,6 @@ ESTIMATORS = [
         | listed(OWN_WORDS, "check_supervised_y_2d"),
     ),
     (
-        PrivateAUCStream(200, **PUBLIC),
         RUNNING
         | listed(
             NO_THRESHOLD,

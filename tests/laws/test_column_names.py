@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Columns in another order than in training are refused wherever tables have names."""
 
-import hashlib
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +17,6 @@ from pairlearn import (
     PairwiseRanker,
     PrivateAUCClassifier,
     PrivateAUCContinual,
-    PrivateAUCStream,
     PrivateEntropyRegressor,
     PrivateMetricLearner,
     load_model,
@@ -51,7 +47,6 @@ FITTED = {
         TABLE, X[:, 0]
     ),
     "Private metric": lambda: PrivateMetricLearner(**PUBLIC).fit(TABLE, Y),
-    "Private stream": lambda: PrivateAUCStream(N, **PUBLIC).partial_fit(TABLE, Y).release(),
     "Private continual": lambda: (
         PrivateAUCContinual(N, 2, **PUBLIC).partial_fit(TABLE, Y).release()
     ),
@@ -80,7 +75,6 @@ STREAMS = {
     "OnlineLearner": lambda: (
         OnlineLearner(AUCClassifier(), classes=[0, 1]).learn_many(TABLE, Y).learn_many
     ),
-    "Private": lambda: PrivateAUCStream(2 * N, **PUBLIC).partial_fit(TABLE, Y).partial_fit,
     "Private continual": lambda: (
         PrivateAUCContinual(2 * N, 2, **PUBLIC).partial_fit(TABLE, Y).partial_fit
     ),
@@ -94,23 +88,6 @@ def test_the_next_chunk(name):
     with pytest.raises(ValueError, match="names should match"):
         learn(OTHER, Y)
     learn(TABLE, Y)
-
-
-@pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
-def test_a_private_checkpoint_keeps_them(tmp_path):
-    path = tmp_path / "stream.json"
-    stream = PrivateAUCStream(2 * N, **PUBLIC).partial_fit(TABLE, Y)
-    stream.save_checkpoint(path, holds_raw_example=True)
-    restored = PrivateAUCStream(2 * N, **PUBLIC).load_checkpoint(path)
-    with pytest.raises(ValueError, match="names should match"):
-        restored.partial_fit(OTHER, Y)
-    assert restored.partial_fit(TABLE, Y).release().feature_names_in_.tolist() == ["a", "b", "c"]
-    plain = json.loads(path.read_text().replace('["a", "b", "c"]', '["a", 2]'))
-    del plain["sha256"]
-    right = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-    path.write_text(json.dumps({**plain, "sha256": right}))
-    with pytest.raises(ValueError, match="saved feature names"):
-        PrivateAUCStream(2 * N, **PUBLIC).load_checkpoint(path)
 
 
 @pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")

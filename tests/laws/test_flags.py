@@ -14,7 +14,6 @@ from pairlearn.features import Hats
 from pairlearn.losses import GapWeighted
 from pairlearn.metrics import ConcordanceIndex, HandTill, PartialAUC
 from pairlearn.models import ModelFileError, write_model
-from pairlearn.privacy import NoiseSource, private_roc_auc
 
 ROOMS = ("losses", "features", "pairings", "solvers", "metrics", "privacy", "estimators")
 #: What the library makes by itself, and a field that is documented to be ignored.
@@ -77,13 +76,6 @@ USES = {
     "pairs": lambda flag: HandTill(pairs=flag),
     "cumulative": lambda flag: Hats(cumulative=flag),
     "keep_state": lambda flag: pl.Moments(keep_state=flag),
-    "secure": lambda flag: NoiseSource(secure=flag),
-    "secure of a model": lambda flag: pl.PrivateAUCClassifier(
-        1.0, 1e-3, bounds=(-4, 4), secure=flag
-    ).fit(X, Y),
-    "secure of a metric": lambda flag: private_roc_auc(
-        Y, X[:, 0], epsilon=1.0, delta=1e-3, secure=flag
-    ),
 }
 
 

@@ -48,7 +48,6 @@ ESTIMATORS = {
         lambda: p.PrivateEntropyRegressor(target_bounds=(-4, 4), **PRIVATE),
         X[:, 2],
     ),
-    "private stream": (lambda: p.PrivateAUCStream(40, **PRIVATE), Y),
     "survival": (lambda: p.SurvivalRanker(random_state=0), SURVIVAL),
     "stack": (lambda: p.AUCStack(MEMBERS, random_state=0), Y),
 }
@@ -147,10 +146,7 @@ def test_a_stream_goes_on(name, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_an_unfinished_private_stream_refuses(way):
     way = WAYS[way]()
-    for stream, why in (
-        (p.PrivateAUCStream(40, **PRIVATE), "raw example"),
-        (p.PrivateAUCContinual(40, 3, **PRIVATE), "sums without noise"),
-    ):
+    for stream, why in ((p.PrivateAUCContinual(40, 3, **PRIVATE), "sums without noise"),):
         stream.partial_fit(X, Y)
         with pytest.raises(TypeError, match=why):
             way.dumps(stream)

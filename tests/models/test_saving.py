@@ -18,7 +18,7 @@ from pairlearn import (
     Exact,
     PartialArea,
     PrivateAUCClassifier,
-    PrivateAUCStream,
+    PrivateAUCContinual,
     PrivateMetricLearner,
     Threshold,
 )
@@ -200,41 +200,12 @@ def test_a_private_metric_holds_what_was_released(data, tmp_path):
         write_model(tmp_path / "bare", replace(record, arrays=arrays))
 
 
-def test_a_private_stream_is_stored_once_released(data, tmp_path):
-    X, y = data
-    stream = PrivateAUCStream(400, epsilon=1.0, bounds=(-4.0, 4.0)).partial_fit(X, y)
-    path = tmp_path / "m"
-    with pytest.raises(ModelFileError, match=r"raw example.*release\(\) first"):
-        stream.save(path)
-    assert not path.exists()
-    stream.release().save(path)
-    record = read_model(path)
-    assert set(record.arrays) == {"coef", "intercept", "lower", "upper"}
-    # 400 is public; that 300 came is not.
-    assert record.provenance == {"rows_at_most": 400}
-    assert not {"random_state", "ledger", "mechanism"} & set(record.parameters)
-    loaded = load_model(path)
-    assert type(loaded) is PrivateAUCStream
-    same_predictions(stream, loaded, X)
-    assert loaded.certificate_ == stream.certificate_
-    assert loaded.n_examples == 400
-    with pytest.raises(ValueError, match="has been released"):
-        loaded.partial_fit(X, y)
-    loaded.save(tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == path.read_bytes()
-    loaded.fit(X, y)
-    other = {**record.certificate, "mechanism": "statistics"}
-    write_model(path, replace(record, certificate=other))
-    with pytest.raises(ModelFileError, match="certificate names 'statistics'"):
-        load_model(path)
-
-
 @pytest.mark.parametrize("kind", ["stream", "metric"])
 @pytest.mark.thorough
 def test_loading_a_private_model_needs_no_import_before(kind, data, tmp_path):
     X, y = data
     if kind == "stream":
-        model = PrivateAUCStream(300, bounds=(-4.0, 4.0)).fit(X, y)
+        model = PrivateAUCContinual(300, 1, bounds=(-4.0, 4.0)).fit(X, y)
     else:
         model = PrivateMetricLearner(bounds=(-4.0, 4.0)).fit(X, y)
     model.save(tmp_path / "m")

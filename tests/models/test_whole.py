@@ -25,7 +25,6 @@ from pairlearn import (
     PreviousOfQuery,
     PrivateAUCClassifier,
     PrivateAUCContinual,
-    PrivateAUCStream,
     PrivateEntropyRegressor,
     PrivateMetricLearner,
     PrivateRatings,
@@ -92,13 +91,12 @@ MODELS = {
     "PrivateAUCContinual": lambda: (
         PrivateAUCContinual(120, 1, **PRIVATE).partial_fit(X, BINARY).release()
     ),
-    "PrivateAUCStream": lambda: PrivateAUCStream(120, **PRIVATE).fit(X, BINARY),
     "PrivateEntropyRegressor": lambda: PrivateEntropyRegressor(
         target_bounds=(-4.0, 4.0),
         bandwidth=0.5,
         **{name: value for name, value in PRIVATE.items() if name != "labels"},
     ).fit(X, TARGET),
-    "PrivateMetricLearner": lambda: PrivateMetricLearner(n_steps=2, **PRIVATE).fit(X, BINARY),
+    "PrivateMetricLearner": lambda: PrivateMetricLearner(**PRIVATE).fit(X, BINARY),
     "SurvivalRanker": lambda: SurvivalRanker(random_state=0).fit(X, TIMES),
     "SurvivalRanker given": lambda: SurvivalRanker(
         "logistic", solver=Exact(ridge=0.1), features="hats", ipcw=True, tau=2.0, random_state=0

@@ -9,8 +9,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateBounds
-from pairlearn.estimators.private.audit import audit_estimator
-from pairlearn.estimators.private.entries import FitEntry
+from pairlearn.estimators.private.entries import FitEntry, audit_estimator
 from pairlearn.features import Hats
 from pairlearn.models import load_model
 from pairlearn.privacy.accounting.certificate import Release
@@ -124,13 +123,12 @@ def test_counts_are_those_of_the_definition():
     np.testing.assert_array_equal(parts, bins.counts(rows, 4))
 
 
-@pytest.mark.parametrize("secure", [True, False])
 @pytest.mark.parametrize("groups", [None, np.arange(4000) // 2])
-def test_a_fit_pays_for_the_counts_out_of_its_budget(tmp_path, secure, groups):
+def test_a_fit_pays_for_the_counts_out_of_its_budget(tmp_path, groups):
     X, y = long_tails()
     unit = "example" if groups is None else "person"
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-5, unit=unit)
-    options = {"bounds": (0.0, 5000.0), "secure": secure}
+    options = {"bounds": (0.0, 5000.0)}
     model = PrivateAUCClassifier(1.0, 1e-5, ledger=ledger, **options).fit(X, y, groups)
     certificate = model.certificate_
     assert accounting_problems(certificate) == []
@@ -193,7 +191,7 @@ def test_codes_without_levels_keep_their_bounds():
 def test_the_belief_about_rare_classes_refers_to_the_public_middle():
     setting = PublicSetting.make(900, lower=[0.0] * 2, upper=[60.0] * 2, epsilon=2.0, delta=1e-3)
     rows = np.random.default_rng(4).normal([20.0, 2.0], 1.0, size=(900, 2))
-    found, _ = narrowed(setting, ask_table(rows, NoiseSource(secure=False, seed=0)))
+    found, _ = narrowed(setting, ask_table(rows, NoiseSource(seed=0)))
     assert (found.upper < 30.0).all()
     assert found.lower[0] > 0.0
     assert found.lower[1] == 0.0
@@ -223,13 +221,10 @@ def test_no_look_where_the_noise_is_too_large_or_the_caller_decided():
     assert max(max(knots) for knots in hats.features_.knots) == hats.bounds_[1].max() < 500
 
 
-@pytest.mark.parametrize("secure", [True, False])
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_neighbours_differ_by_no_more_than_is_paid_for(neighbours, secure):
+def test_neighbours_differ_by_no_more_than_is_paid_for(neighbours):
     # Epsilon is large, so that a few examples are enough for a look.
-    model = PrivateAUCClassifier(
-        20.0, 1e-3, bounds=(-8.0, 4.0), neighbours=neighbours, secure=secure
-    )
+    model = PrivateAUCClassifier(20.0, 1e-3, bounds=(-8.0, 4.0), neighbours=neighbours)
     if neighbours == "add_remove":
         model.set_params(n_examples=32)
     still = model.fit(np.zeros((32, 2)), np.ones(32))
@@ -250,7 +245,7 @@ def test_a_user_with_all_rows_is_one(relation):
         extra = 0 if relation == "add_remove" else int(rng.integers(1, 9))
         other = np.vstack([rows[stay], np.full((extra, 2), 30.0)])
         others = np.r_[persons[stay], np.full(extra, 39)]
-        noise = NoiseSource(secure=bool(seed % 2), seed=seed)
+        noise = NoiseSource(seed=seed)
         with recorded() as record:
             found, releases = narrowed(setting, ask_table(rows, noise, persons))
         with replayed(record.outputs) as replay:
@@ -281,7 +276,7 @@ def test_bounds_have_a_width_whatever_comes(rows, ends):
         setting = PublicSetting.make(
             50, lower=[ends[0]] * 2, upper=[ends[1]] * 2, epsilon=30.0, delta=1e-3
         )
-        found, _ = narrowed(setting, ask_table(rows, NoiseSource(secure=False, seed=seed)))
+        found, _ = narrowed(setting, ask_table(rows, NoiseSource(seed=seed)))
         assert (found.lower < found.upper).all()
         assert (found.lower >= ends[0]).all()
         assert (found.upper <= ends[1]).all()

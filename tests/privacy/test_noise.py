@@ -39,7 +39,7 @@ def test_counts_go_on_from_batch_to_batch(monkeypatch):
 
 
 def draw(source):
-    return source.protect(np.zeros(8), 1.0)
+    return source.protect_integers(np.zeros(8, dtype=np.int64), 1 << 20)
 
 
 def discrete(source):
@@ -75,26 +75,6 @@ def test_noise_is_given_out_once(monkeypatch):
             copied(source)
 
 
-def test_a_fork_draws_no_noise_from_the_key_of_its_parent(in_a_child):
-    """Both drew the same numbers, so that two releases told the difference of the data."""
-    source = NoiseSource(key=bytes(32))
-    discrete(source)
-
-    def attempt():
-        for action in (discrete, lambda one: one.permutation(5), lambda one: one.accept(1, 2)):
-            try:
-                action(source)
-                return 2
-            except RuntimeError as error:
-                if "made in another process" not in str(error):
-                    return 3
-        # Noise of the operating system is fresh in each process.
-        return int(not len(discrete(NoiseSource())))
-
-    assert in_a_child(attempt) == 0
-    assert len(discrete(source)) == 8
-
-
 @pytest.mark.parametrize("scale", [1, 2, 7])
 def test_discrete_gaussian_law(scale):
     # Chi-square on a fixed seed; the false-alarm rate of a fresh seed would be 1e-4.
@@ -125,29 +105,20 @@ def test_uniform_numbers_are_uniform():
 
 
 def test_sources_differ_and_seeds_repeat():
-    assert not np.array_equal(draw(NoiseSource(secure=False)), draw(NoiseSource(secure=False)))
-    assert np.array_equal(
-        draw(NoiseSource(secure=False, seed=3)), draw(NoiseSource(secure=False, seed=3))
-    )
+    assert not np.array_equal(draw(NoiseSource()), draw(NoiseSource()))
+    assert np.array_equal(draw(NoiseSource(seed=3)), draw(NoiseSource(seed=3)))
     assert not np.array_equal(discrete(NoiseSource()), discrete(NoiseSource()))
     # The global state of NumPy is neither read nor moved.
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    draw(NoiseSource(secure=False))
+    draw(NoiseSource())
     assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
-
-
-def test_secure_source_refuses_floating_point():
-    with pytest.raises(ValueError, match="discrete"):
-        draw(NoiseSource())
-    assert "not private" in NoiseSource(seed=1).description
-    assert "operating-system bytes" in NoiseSource(secure=True).description
 
 
 def test_bad_scale_is_refused():
     with pytest.raises(ValueError, match="coarser grid"):
         discrete_gaussian(1 << 25, 3)
-    with pytest.raises(ValueError, match="positive"):
-        NoiseSource(secure=False).protect(np.zeros(3), 0.0)
+    with pytest.raises(ValueError, match="scale"):
+        NoiseSource().protect_integers(np.zeros(3, dtype=np.int64), 0)
 
 
 def test_the_first_failure_goes_on_beyond_what_one_number_decides():

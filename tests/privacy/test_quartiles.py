@@ -9,7 +9,7 @@ import pytest
 from pairlearn import (
     PrivacyLedger,
     PrivateAUCClassifier,
-    PrivateAUCStream,
+    PrivateAUCContinual,
     PrivateBounds,
     PrivateMetricLearner,
 )
@@ -76,7 +76,7 @@ def test_counts_are_those_of_the_definition():
 def test_bounds_of_normal_features_reach_three_deviations(search):
     rng = np.random.default_rng(2)
     rows = rng.normal([100.0, -3.0], [20.0, 200.0], size=(4000, 2))
-    noise = NoiseSource(secure=False, seed=0)
+    noise = NoiseSource(seed=0)
     lower, upper, releases = find_bounds(
         rows,
         search,
@@ -87,7 +87,7 @@ def test_bounds_of_normal_features_reach_three_deviations(search):
         n_examples=4000,
     )
     assert len(releases) == search.levels
-    assert math.hypot(*(r.mu for r in releases)) == pytest.approx(1.0, rel=1e-9)
+    assert math.hypot(*(r.mu for r in releases)) == pytest.approx(1.0, rel=1e-5)
     # A last step of the first search is 40 wide: the narrow feature is known to that.
     assert 0.5 * (lower + upper) == pytest.approx([100.0, -3.0], abs=45.0)
     widths = upper - lower
@@ -137,12 +137,9 @@ def test_private_by_name_users_and_metrics():
     assert metric.transform(X[:2]).shape == (2, 3)
 
 
-@pytest.mark.parametrize("secure", [True, False])
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_neighbours_differ_by_no_more_than_is_paid_for(neighbours, secure):
-    model = PrivateAUCClassifier(
-        1.0, 1e-3, bounds=PrivateBounds(-8.0, 4.0), neighbours=neighbours, secure=secure
-    )
+def test_neighbours_differ_by_no_more_than_is_paid_for(neighbours):
+    model = PrivateAUCClassifier(1.0, 1e-3, bounds=PrivateBounds(-8.0, 4.0), neighbours=neighbours)
     assert check_entry(FitEntry(model, n=24, n_features=2)).findings == []
 
 
@@ -150,11 +147,8 @@ def test_what_cannot_be_kept_is_refused():
     X, y = wide_data(60)
     search = PrivateBounds(-10, 10)
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-3)
-    for name in ("localized_gradient", "localized_sgd", "localized_nonsmooth"):
-        with pytest.raises(ValueError, match="give public bounds, or use the mechanism"):
-            PrivateAUCClassifier(1.0, 1e-3, bounds=search, mechanism=name, ledger=ledger).fit(X, y)
     with pytest.raises(ValueError, match="a stream sees each example once"):
-        PrivateAUCStream(60, bounds=search).partial_fit(X, y)
+        PrivateAUCContinual(60, 1, bounds=search).partial_fit(X, y)
     with pytest.raises(ValueError, match="a code needs exact bounds"):
         PrivateAUCClassifier(bounds="private", levels=[2, 0, 0], ledger=ledger).fit(X, y)
     with pytest.raises(ValueError, match="or a PrivateBounds, got 'public'"):
@@ -186,7 +180,7 @@ def test_bounds_have_a_width_whatever_comes(rows):
                    PrivateBounds(1.0, 1.0 + 4e-16), PrivateBounds(1e308, 1.7e308),
                    PrivateBounds(-8e307, 8e307)):  # fmt: skip
         for seed in range(5):
-            noise = NoiseSource(secure=False, seed=seed)
+            noise = NoiseSource(seed=seed)
             lower, upper, _ = find_bounds(
                 rows, search, searched=np.ones(2, dtype=bool), mu=0.5, neighbours="replace",
                 noise=noise, n_examples=50,

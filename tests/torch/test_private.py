@@ -16,7 +16,7 @@ from pairlearn.losses import Logistic, PairLoss, Square, Welsch, scalar
 from pairlearn.models import ModelFileError
 from pairlearn.privacy import NoiseSource, PublicSetting, audit_entry
 from pairlearn.privacy.audit.exact import check_entry
-from pairlearn.privacy.audit.replay import Neighbours, release_distances, worst_case_neighbours
+from pairlearn.privacy.audit.mechanism import Neighbours, release_distances, worst_case_neighbours
 from pairlearn.privacy.mechanisms.noisy_sgd import Meetings
 from pairlearn.torch import MLP, NoisyNetworkSGD, PrivateNeuralAUCClassifier, private
 from pairlearn.torch.networks import make_network
@@ -131,7 +131,7 @@ def test_every_pass_keeps_its_sensitivity(neighbours, seed):
         NoisyNetworkSGD(**SMALL, loss=Steep() if seed == 5 else "logistic"),
         Neighbours(Z, signs, other, other_signs, removed),
         setting=setting,
-        noise=NoiseSource(seed=seed, secure=seed % 2 == 0),
+        noise=NoiseSource(seed=seed),
     )
     assert len(distances) == 3
     assert all(distance <= bound * (1 + 1e-9) for distance, bound in distances)
@@ -141,7 +141,7 @@ def test_the_bound_is_nearly_attained():
     pair = worst_case_neighbours(make_setting())
     linear = NoisyNetworkSGD(**{**SMALL, "network": MLP(())}, clip=0.1, noise_limit=1e-3)
     for distance, bound in release_distances(
-        linear, pair, setting=make_setting(), noise=NoiseSource(secure=False, seed=0)
+        linear, pair, setting=make_setting(), noise=NoiseSource(seed=0)
     ):
         assert bound * (1 - 1e-6) <= distance <= bound
 
@@ -224,7 +224,7 @@ def test_persons_with_several_rows():
 
 def test_learns_what_no_line_can():
     X, y = product()
-    model = PrivateNeuralAUCClassifier(8.0, bounds=(-1, 1), secure=False).fit(X, y)
+    model = PrivateNeuralAUCClassifier(8.0, bounds=(-1, 1)).fit(X, y)
     assert roc_auc(y, model.decision_function(X)) > 0.8
     found = model.certificate_
     assert found.mechanism == "noisy_network_sgd"

@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.shared.files import OutputPath, read_argument, read_option
+from pairlearn.cli.shared.files import OutputPath, read_argument
 from pairlearn.cli.shared.output import emit, json_option
 from pairlearn.cli.shared.settings import Named
 
 _MECHANISMS = "privacy.mechanisms.by_name"
 #: What can be audited; `pairlearn.cli.private.audited` says how each is called.
 _WHAT = (
-    "fit", "groups", "bounds", "narrowing", "stream", "metric", "metric-groups", "entropy",
+    "fit", "groups", "bounds", "narrowing", "metric", "metric-groups", "entropy",
     "entropy-groups", "ratings", "ratings-groups", "continual", "continual-groups", "evaluation",
     "curve", "selection", "evaluation-groups", "curve-groups", "selection-groups", "program",
 )  # fmt: skip
@@ -31,7 +31,6 @@ def command() -> None:
     Examples:
       pairlearn privacy plan --examples 20000 --features 30 --epsilon 1
       pairlearn privacy certify model.safetensors
-      pairlearn privacy statement model.safetensors
       pairlearn privacy audit --mechanism statistics --epsilon 1
       pairlearn privacy ledger create patients.ledger --epsilon 1 --delta 1e-6
     """
@@ -154,37 +153,15 @@ def _certificate_in(model: str) -> tuple[Any, list[str]]:
     return certificate, problems
 
 
-@command.command("statement")
-@read_argument("model", required=False)
-def statement_command(model: str | None) -> None:
-    r"""Print one page for a data-protection officer, to sign; without MODEL, an empty one.
-
-    The page is Markdown: who is protected, from whom, what the numbers mean, who vouches for what,
-    and what is not covered. Exit status 1 as for certify.
-
-    \b
-    Examples:
-      pairlearn privacy statement
-      pairlearn privacy statement model.safetensors > statement.md
-    """
-    from pairlearn.privacy.accounting.page import promise_page
-
-    certificate, problems = (None, []) if model is None else _certificate_in(model)
-    click.echo(promise_page(certificate))
-    if problems:
-        raise click.exceptions.Exit(1)
-
-
 @command.command("audit")
 @click.option("--what", type=click.Choice([*_WHAT, "all"]), default="fit", show_default=True,
               help="What to attack: fit on rows or with groups, fit with private bounds or with "
-                   "bounds that are narrowed, a stream, a metric, a regression, all releases of a "
+                   "bounds that are narrowed, a metric, a regression, all releases of a "
                    "continual stream, the AUC and the ROC curve on private rows, selection, or "
                    "train --private with its files. With -groups behind the name, persons with all "
                    "their rows.")  # fmt: skip
 @click.option("--mechanism", default="statistics", show_default=True,
-              type=Named(f"{_MECHANISMS}.MECHANISMS", f"{_MECHANISMS}.METRIC_MECHANISMS",
-                         f"{_MECHANISMS}.REGRESSION_MECHANISMS"),
+              type=Named(f"{_MECHANISMS}.MECHANISMS"),
               help="The mechanism of --what fit.")  # fmt: skip
 @click.option("--epsilon", type=_above_zero(), default=1.0, show_default=True,
               help="The claim to attack.")  # fmt: skip
@@ -277,7 +254,6 @@ def ledger_command() -> None:
 
 _RELATION = click.Choice(["replace", "add_remove"])
 _UNIT = click.Choice(["example", "person"])
-_seal_option = read_option("--seal", help="Where the seal is, if it was moved.")
 
 
 @ledger_command.command("create")
@@ -291,11 +267,8 @@ _seal_option = read_option("--seal", help="Where the seal is, if it was moved.")
 @click.option("--rows-per-person", type=click.IntRange(1),
               help="Public: nobody has more rows than this; for --unit person.")  # fmt: skip
 @click.option("--data", default="", help="Which data these are, in your words.")
-@click.option("--seal", type=OutputPath(), metavar="FILE",
-              help="A second file, on another disk or of another account, that notices when "
-                   "entries are removed.")  # fmt: skip
 @json_option
-def create_command(path: str, seal: str | None, as_json: bool, **budget: Any) -> None:
+def create_command(path: str, as_json: bool, **budget: Any) -> None:
     r"""Make a new ledger: a budget that all releases from the same data share.
 
     \b
@@ -314,7 +287,7 @@ def create_command(path: str, seal: str | None, as_json: bool, **budget: Any) ->
             f"{path} exists; look at it with pairlearn privacy ledger show {path}, or use another "
             "name."
         )
-    ledger = PrivacyLedger.open(path, seal=seal, **budget)
+    ledger = PrivacyLedger.open(path, **budget)
     emit({"ledger": path, **_facts(ledger)}, f"{path}\n{_budget_line(ledger)}", as_json=as_json)
 
 
@@ -323,18 +296,18 @@ def _facts(ledger: Any) -> dict[str, Any]:
 
 
 def _budget_line(ledger: Any) -> str:
-    about = f" Data: {ledger.data}." if ledger.data else ""
+    budget = ledger.budget
+    about = f" Data: {budget.data}." if budget.data else ""
     return (
-        f"Budget: epsilon = {ledger.epsilon:g}, delta = {ledger.delta:g}, for {ledger.protects}."
+        f"Budget: epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for {ledger.protects}."
         f"{about}"
     )
 
 
 @ledger_command.command("show")
 @read_argument("path")
-@_seal_option
 @json_option
-def show_command(path: str, seal: str | None, as_json: bool) -> None:
+def show_command(path: str, as_json: bool) -> None:
     r"""Print the budget, each release with its cost and date, and the rest.
 
     \b
@@ -344,11 +317,12 @@ def show_command(path: str, seal: str | None, as_json: bool) -> None:
     """
     from pairlearn.privacy.accounting.ledger import PrivacyLedger
 
-    ledger = PrivacyLedger.open(path, seal=seal)
+    ledger = PrivacyLedger.open(path)
     spent, left = ledger.spent_epsilon, ledger.remaining_mu
     lines = [
         _budget_line(ledger),
-        f"Ledger: {ledger.identity[:8]}, unit: {ledger.unit}, neighbours: {ledger.neighbours}.",
+        f"Ledger: {ledger.identity[:8]}, unit: {ledger.budget.unit}, "
+        f"neighbours: {ledger.budget.neighbours}.",
         f"Spent: epsilon = {spent:.6g}; left: mu = {left:.6g} in one go.",
     ]
     for entry in ledger.entries:
@@ -369,7 +343,6 @@ def show_command(path: str, seal: str | None, as_json: bool) -> None:
               help="The relation of that release; by default the ledger's.")  # fmt: skip
 @click.option("--unit", type=_UNIT,
               help="What that release protects; by default what the ledger does.")  # fmt: skip
-@_seal_option
 @json_option
 def check_command(
     path: str,
@@ -378,7 +351,6 @@ def check_command(
     delta: float | None,
     neighbours: str | None,
     unit: str | None,
-    seal: str | None,
     as_json: bool,
 ) -> None:
     r"""Check that nobody changed a ledger, that it is within its budget, and whether more fits.
@@ -405,7 +377,7 @@ def check_command(
         if given is not None and not asked:
             raise click.UsageError(f"{name} is about a release; give its --mu or --epsilon.")
     # Entering every release again, in memory, is the check.
-    copy = PrivacyLedger.from_dict(PrivacyLedger.open(path, seal=seal).to_dict())
+    copy = PrivacyLedger.from_dict(PrivacyLedger.open(path).to_dict())
     said = f"{len(copy.entries)} entries, epsilon = {copy.spent_epsilon:.6g} spent for "
     said, fits = f"{said}{copy.protects}.", True
     if asked:
@@ -413,12 +385,13 @@ def check_command(
             mu, epsilon = mu_of(epsilon, delta), None
         try:
             price = {"mu": mu or 0.0, "epsilon": epsilon or 0.0}
-            kind = {"neighbours": neighbours or copy.neighbours, "unit": unit or copy.unit}
+            known = copy.budget
+            kind = {"neighbours": neighbours or known.neighbours, "unit": unit or known.unit}
             copy.spend("the release", **price, **kind)  # type: ignore[arg-type]
             said += " The release fits."
         except BudgetExceededError as error:
             said, fits = f"{said} The release would exceed the budget: {error}", False
-    values = {"fits": fits, "spent_epsilon": copy.spent_epsilon, "unit": copy.unit}
+    values = {"fits": fits, "spent_epsilon": copy.spent_epsilon, "unit": copy.budget.unit}
     emit(values, said, as_json=as_json)
     if not fits:
         raise click.exceptions.Exit(1)

@@ -17,7 +17,7 @@ from pairlearn.cli.shared.reading import split_names
 NAMES = (
     "table1", "table-rs1", "table-dp-diabetes", "table-dp-german", "table-dp-time",
     "fig-hinge", "fig-hinge-more", "fig-square", "fig-sampling", "fig-loglink",
-    "private-mechanisms", "private-add-remove", "private-regimes", "private-planner",
+    "private-mechanisms", "private-add-remove",
 )  # fmt: skip
 
 
@@ -55,7 +55,6 @@ def command(
       fig-sampling fig-loglink                           cost of sampling, log-link loss
       all                                                all of these, the paper's
       private-mechanisms private-add-remove              every private mechanism
-      private-regimes private-planner                    private learning on Gaussian models
 
     Each prints our numbers, beside the published ones where there are any. A data set that is
     neither on this machine nor to be fetched is named in one line, and the rest goes on. If none

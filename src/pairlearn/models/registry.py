@@ -98,7 +98,6 @@ _HOMES = {
     "PairwiseRatings": "pairlearn.estimators.ratings.ratings",
     "PrivateAUCClassifier": "pairlearn.estimators.private.auc",
     "PrivateAUCContinual": "pairlearn.estimators.private.continual",
-    "PrivateAUCStream": "pairlearn.estimators.private.stream",
     "PrivateEntropyRegressor": "pairlearn.estimators.private.entropy",
     "PrivateMetricLearner": "pairlearn.estimators.private.metric",
     "PrivateNeuralAUCClassifier": "pairlearn.torch.private",

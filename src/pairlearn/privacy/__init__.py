@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private pairwise learning: accounting, mechanisms, certificates, audit and planner."""
+"""Private pairwise learning: begin with `PrivateAUCClassifier.fit` and follow what it calls.
+
+`records` reads private data cell by cell, `release` is the one door to noise (paid for by the
+ledger of `accounting`), `mechanisms` learn from noisy releases, `narrowing` and `quartiles` find
+bounds, `public_maps` makes maps of public numbers, `votes`, `evaluation` and `selection` answer
+other questions, and `audit` attacks all of it. Each claim has a lemma in
+``docs/privacy/lemmas.md``. `recipes` holds the paper's own private algorithms.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +15,26 @@ from pairlearn.lazy import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
-        "accounting.certificate": "Certificate Release",
-        "accounting.gaussian": "compose epsilon_curve epsilon_of_mu gaussian_delta mu_of "
-        "noise_scale_for",
-        "accounting.ledger": "BudgetExceededError PrivacyLedger",
-        "accounting.ledger_file": "LedgerFile LedgerFileError",
-        "accounting.page": "promise_page",
-        "accounting.spend": "Budget Spend",
+        "accounting.certificate": "Certificate PrivacyWarning Release",
+        "accounting.gaussian": "compose epsilon_of_mu gaussian_delta mu_of",
+        "accounting.ledger": "BudgetExceededError LedgerFileError PrivacyLedger",
         "accounting.verify": "accounting_problems",
         "audit.attack": "AuditResult audit_statistics",
-        "audit.check": "check_mechanism",
         "audit.entry": "Entry",
+        "audit.mechanism": "check_mechanism",
         "audit.neighbours": "neighbouring_tables",
         "audit.public": "audit_entry",
         "evaluation": "PrivateAUC PrivateROC private_roc_auc private_roc_curve",
-        "expected": "expected_auc simulated_auc",
+        "mechanisms.all_pairs": "AllPairsGradient",
         "mechanisms.base": "Mechanism PrivateFit PublicSetting certify",
-        "mechanisms.by_name": "MECHANISMS METRIC_MECHANISMS REGRESSION_MECHANISMS get_mechanism",
+        "mechanisms.by_name": "MECHANISMS get_mechanism",
         "mechanisms.centred": "CentredStatistics",
-        "mechanisms.gradient": "AllPairsGradient LocalizedGradient OutputPerturbation",
-        "mechanisms.localized_hinge": "LocalizedHinge",
-        "mechanisms.localized_sgd": "LocalizedPairSGD",
-        "mechanisms.metric_gradient": "MetricGradient",
-        "mechanisms.noisy_entropy": "NoisyEntropySGD",
-        "mechanisms.noisy_sgd": "NoisyMetricSGD NoisySGD",
-        "mechanisms.single_pass": "SinglePass",
+        "mechanisms.noisy_sgd": "NoisySGD",
         "mechanisms.tree": "TreeStatistics",
         "noise": "NoiseSource",
-        "planner": "PrivacyPlan plan",
+        "planner": "PrivacyPlan expected_auc plan",
         "quartiles": "PrivateBounds find_bounds",
+        "recipes": "PRIVATE_RECIPES",
         "release": "release_vector",
         "scores_of_each": "scores_of_each",
         "selection": "select_privately",

@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.metrics.auc import doubled_wins, doubled_wins_weighted
-from pairlearn.privacy.accounting.certificate import Certificate, PrivacyWarning, cautions_about
+from pairlearn.privacy.accounting.certificate import Certificate, cautions_about
 from pairlearn.privacy.accounting.gaussian import check_epsilon, mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import WHOLE, shares
 from pairlearn.privacy.records import read_labels, read_numbers
-from pairlearn.privacy.release import release_vector
+from pairlearn.privacy.release import paid_noise, release_vector
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_fraction, warn_caller
+from pairlearn.validation import check_fraction
 
 _SLACK = 1.0 + 1e-9
 #: Step of the grid of rates and areas; an interval is one step wider at each end.
@@ -97,7 +97,6 @@ def private_roc_auc(
     delta: float,
     labels: tuple[Any, Any] = (0, 1),
     confidence: float = 0.95,
-    secure: bool = True,
     random_state: Any = None,
     ledger: PrivacyLedger | None = None,
     groups: Any = None,
@@ -121,8 +120,6 @@ def private_roc_auc(
         The two labels, public.
     confidence : float, default=0.95
         Level of the intervals.
-    secure : bool, default=True
-        Discrete noise on a grid.
     random_state : int, optional
         Makes the noise reproducible, hence the result not private; a warning says so.
     ledger : PrivacyLedger, optional
@@ -153,8 +150,8 @@ def private_roc_auc(
     positive = read_labels(y, _two(labels), n) == 1
     weight, n = (None, n) if groups is None else shares(groups, n)
     unit = "example" if groups is None else "person"
-    query = _Query(n, unit, epsilon, delta, confidence, secure, random_state)
-    query.pay(ledger, "AUC")
+    query = _Query(n, unit, epsilon, delta, confidence)
+    noise = query.pay(ledger, "AUC", random_state)
     if weight is None:
         above, below = np.sort(values[positive]), np.sort(values[~positive])
         n_positive = float(len(above))
@@ -165,7 +162,7 @@ def private_roc_auc(
         doubled = doubled_wins_weighted(values, positive, weight)
         centred = (doubled - ahead * (total - ahead)) / (2 * WHOLE**2)
     exact = np.array([centred / _most_wins(n, unit), math.sqrt(0.75) * n_positive])
-    noisy, certificate = query.release(exact, "centred wins and positives", 1.0)
+    noisy, certificate = query.release(exact, "centred wins and positives", 1.0, noise)
     scale = certificate.releases[0].noise_scale
     intervals = auc_intervals(noisy, n, scale=scale, confidence=confidence, unit=unit)
     return PrivateAUC(*intervals, confidence, certificate)
@@ -218,7 +215,6 @@ def private_roc_curve(
     delta: float,
     labels: tuple[Any, Any] = (0, 1),
     confidence: float = 0.95,
-    secure: bool = True,
     random_state: Any = None,
     ledger: PrivacyLedger | None = None,
     groups: Any = None,
@@ -238,7 +234,7 @@ def private_roc_curve(
         The two labels, public.
     confidence : float, default=0.95
         Probability that the whole band holds.
-    secure, random_state, ledger, groups : optional
+    random_state, ledger, groups : optional
         As in `private_roc_auc`. With `groups` the rates are those of a random row of a random
         person.
 
@@ -268,8 +264,8 @@ def private_roc_curve(
     # Whole numbers below 2^53: the sums are exact.
     weight, n = (np.ones(n), n) if groups is None else shares(groups, n)
     whole, unit = (1, "example") if groups is None else (WHOLE, "person")
-    query = _Query(n, unit, epsilon, delta, confidence, secure, random_state)
-    query.pay(ledger, "ROC curve")
+    query = _Query(n, unit, epsilon, delta, confidence)
+    noise = query.pay(ledger, "ROC curve", random_state)
     bins = np.searchsorted(cuts, values, side="right")
     exact = np.concatenate(
         [
@@ -277,7 +273,7 @@ def private_roc_curve(
             for rows in (positive, ~positive)
         ]
     )
-    noisy, certificate = query.release(exact, "counts of scores", math.sqrt(2.0))
+    noisy, certificate = query.release(exact, "counts of scores", math.sqrt(2.0), noise)
     scale = certificate.releases[0].noise_scale
     # Bonferroni: a two-sided interval for each of two classes at each threshold.
     z = _two_sided(1.0 - (1.0 - confidence) / (2.0 * len(cuts)))
@@ -314,35 +310,27 @@ class _Query:
     epsilon: float
     delta: float
     confidence: float
-    secure: bool
-    random_state: Any
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_fraction("delta", self.delta)
         check_fraction("confidence", self.confidence)
 
-    @property
-    def mu(self) -> float:
-        return mu_of(self.epsilon, self.delta) * (1.0 - 1e-12)
+    def pay(self, ledger: PrivacyLedger | None, what: str, seed: Any) -> NoiseSource:
+        units = "n" if self.unit == "example" else "persons"
+        cautions = cautions_about(self.delta, max(self.n, 1), seeded=seed is not None)
+        return paid_noise(
+            ledger, f"{what} of a model, {units} = {self.n}", seed=seed, cautions=cautions,
+            mu=mu_of(self.epsilon, self.delta), unit=self.unit,
+        )  # fmt: skip
 
-    def pay(self, ledger: PrivacyLedger | None, what: str) -> None:
-        if ledger is not None:
-            units = "n" if self.unit == "example" else "persons"
-            ledger.spend(
-                f"{what} of a model, {units} = {self.n}",
-                mu=mu_of(self.epsilon, self.delta),
-                unit=self.unit,
-            )
-
-    def release(self, exact: Vector, name: str, sensitivity: float) -> tuple[Vector, Certificate]:
-        noise = NoiseSource.made_from(self.random_state, secure=self.secure)
+    def release(
+        self, exact: Vector, name: str, sensitivity: float, noise: NoiseSource
+    ) -> tuple[Vector, Certificate]:
+        mu = mu_of(self.epsilon, self.delta) * (1.0 - 1e-12)
         noisy, release = release_vector(
-            exact, name=name, sensitivity=sensitivity * _SLACK, mu=self.mu, noise=noise
+            exact, name=name, sensitivity=sensitivity * _SLACK, mu=mu, noise=noise
         )
-        cautions = cautions_about(self.delta, max(self.n, 1), seeded=self.random_state is not None)
-        for caution in cautions:
-            warn_caller(caution, PrivacyWarning)
         certificate = Certificate(
             mechanism="evaluation",
             neighbours="replace",
@@ -353,11 +341,10 @@ class _Query:
             releases=(release,),
             generator=noise.description,
             private=noise.private,
-            secure=noise.secure,
             mu=release.mu,
             public={f"number of {self.unit}s": f"{self.n}, as in the data"},
             accounting="one Gaussian release, converted exactly",
-            warnings=cautions,
+            warnings=cautions_about(self.delta, max(self.n, 1), seeded=not noise.private),
             unit=self.unit,
         )
         return noisy, certificate

@@ -193,10 +193,7 @@ def ask_table(
         grid = bins.grid(neighbours, mu=mu)
         whole = bins.counts(rows, grid.steps, persons)
         release = grid.release(name, len(whole))
-        if noise.secure:
-            noisy = noise.protect_integers(whole, grid.scale) / grid.steps
-        else:
-            noisy = noise.protect(whole / grid.steps, release.noise_scale)
+        noisy = noise.protect_integers(whole, grid.scale) / grid.steps
         return NoisyCounts(noisy, release.noise_scale, release)
 
     return ask

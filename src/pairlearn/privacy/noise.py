@@ -7,7 +7,6 @@ sampled exactly with integer arithmetic only (Canonne, Kamath and Steinke, 2020)
 
 from __future__ import annotations
 
-import hashlib
 import math
 import threading
 from os import getpid, urandom
@@ -16,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_count, check_flag, check_positive
+from pairlearn.typing import Mask
+from pairlearn.validation import check_count
 
 #: Largest scale of the discrete Gaussian. It keeps every intermediate value below 2^63 while
 #: |X| < 2^13 scale. A proposal satisfies this with probability at least 1 - exp(-2^13).
@@ -58,17 +57,6 @@ class _Bits:
             if number < bound:
                 return number
 
-    def normal(self, size: int) -> Vector:
-        """Return standard normal values, in floating point (Box and Muller, 1958)."""
-        if self._generator is not None:
-            return self._generator.standard_normal(size)
-        half = (size + 1) // 2
-        # Take 53 bits of each word. The radius share lies in (0, 1], so its logarithm exists.
-        shares = (self._words(2 * half) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        length = np.sqrt(-2.0 * np.log(shares[:half] + 2.0**-53))
-        angle = 2.0 * np.pi * shares[half:]
-        return np.concatenate([length * np.cos(angle), length * np.sin(angle)])[:size]
-
     def permutation(self, n: int) -> NDArray[np.int64]:
         """Return a uniform permutation of n items: the order of n random keys without ties."""
         while True:
@@ -81,26 +69,6 @@ class _Bits:
         if self._generator is not None:
             return self._generator.integers(0, 1 << 64, size=size, dtype=np.uint64)
         return np.frombuffer(urandom(8 * size), dtype=np.uint64)
-
-
-class _KeyedBits(_Bits):
-    """Pseudorandom words, uniform to anyone without the key: SHAKE-256 of key and counter."""
-
-    def __init__(self, key: bytes) -> None:
-        super().__init__()
-        # The length of the key comes first, so that two different (key, counter) never collide.
-        self._key, self._counter = len(key).to_bytes(8, "little") + key, 0
-        self._process = getpid()
-
-    def _words(self, size: int) -> NDArray[np.uint64]:
-        if getpid() != self._process:
-            raise RuntimeError(
-                "this NoiseSource with a key was made in another process, of which this one is a "
-                "fork: both would give the same noise. Make a new one here, with a key of its own."
-            )
-        block = self._key + self._counter.to_bytes(8, "little")
-        self._counter += 1
-        return np.frombuffer(hashlib.shake_256(block).digest(8 * size), dtype="<u8")
 
 
 #: 20! / k! for k = 20, ..., 0.
@@ -217,31 +185,21 @@ class NoiseSource:
 
     Parameters
     ----------
-    secure : bool, default=True
-        Whether releases must be discrete Gaussian on an integer grid. Floating-point noise is
-        faster, but the exact set of reachable doubles can betray the value under the noise
-        (Mironov, 2012).
     seed : int, optional
         Makes the noise reproducible: for tests and simulations, not for private data.
-    key : bytes, optional
-        A secret of at least 32 random bytes that determines the noise: for releases that must be
-        repeatable. Use a key for one release only.
 
     Examples
     --------
-    >>> NoiseSource().private, NoiseSource().secure
-    (True, True)
-    >>> NoiseSource(seed=0).private
-    False
+    >>> NoiseSource().private, NoiseSource(seed=0).private
+    (True, False)
     """
 
     @classmethod
-    def made_from(cls, seed: Any, *, secure: bool = True) -> NoiseSource:
+    def made_from(cls, seed: Any) -> NoiseSource:
         """Return a new source, or `seed` itself if an auditor passed a source as the seed."""
-        return seed if isinstance(seed, NoiseSource) else cls(secure=secure, seed=seed)
+        return seed if isinstance(seed, NoiseSource) else cls(seed=seed)
 
-    def __init__(self, *, secure: bool = True, seed: Any = None, key: bytes | None = None) -> None:
-        self.secure = check_flag("secure", secure)
+    def __init__(self, *, seed: Any = None) -> None:
         self.private = seed is None
         generator = None
         if isinstance(seed, np.random.Generator):
@@ -255,10 +213,7 @@ class NoiseSource:
                     "a seed (random_state) must be a whole number of at least 0 or a "
                     f"numpy.random.Generator, got {seed!r}; leave it at None for private data."
                 ) from None
-        if key is not None and (seed is not None or len(key) < 32):
-            raise ValueError("key must be at least 32 secret bytes, without a seed.")
-        self._bits = _Bits(generator) if key is None else _KeyedBits(key)
-        self._origin = "operating-system bytes" if key is None else "SHAKE-256 with a secret key"
+        self._bits = _Bits(generator)
         #: Unused noise by scale.
         self._spare: dict[int, NDArray[np.int64]] = {}
         self._process, self._lock = getpid(), threading.Lock()
@@ -268,21 +223,7 @@ class NoiseSource:
         """The certificate's description of the generator."""
         if not self.private:
             return "seeded by the caller: reproducible, hence not private"
-        if self.secure:
-            return f"{self._origin}, exact discrete Gaussian on an integer grid"
-        return f"{self._origin}, floating-point Gaussian (secure=False)"
-
-    def protect(self, values: Vector, scale: float) -> Vector:
-        """Return `values` plus floating-point noise N(0, scale^2) in each coordinate."""
-        if self.secure:
-            raise ValueError(
-                "a secure source gives discrete noise only; use release_vector or "
-                "protect_integers, or ask for secure=False."
-            )
-        scale = check_positive("scale", scale)
-        noise = self._bits.normal(values.size).reshape(values.shape)
-        noisy: Vector = values + scale * noise
-        return noisy
+        return "operating-system bytes, exact discrete Gaussian on an integer grid"
 
     def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
         """Return integers plus discrete Gaussian noise with the integer parameter `scale`."""

@@ -27,21 +27,22 @@ _DRAWS = 1 << 32
 
 
 def shares(groups: Any, n_rows: int) -> tuple[NDArray[np.int64], int]:
-    """Return the weight of each row, and the number of persons.
+    """Return the weight of each row, and the number of persons; a row without an id weighs nothing.
 
-    >>> weight, n_persons = shares(["ann", "bob", "ann"], 3)
+    >>> weight, n_persons = shares(["ann", "bob", "ann", None], 4)
     >>> (weight / WHOLE).tolist(), n_persons
-    ([0.5, 1.0, 0.5], 2)
+    ([0.5, 1.0, 0.5, 0.0], 2)
     """
     persons = read_persons(groups, n_rows)
-    counts = np.bincount(persons)
+    # The first place is for rows of nobody.
+    counts = np.bincount(persons + 1, minlength=1)
     order = np.argsort(persons, kind="stable")
     # The place of each row among those of its person.
     place = np.empty(n_rows, dtype=np.int64)
     place[order] = np.arange(n_rows) - np.repeat(np.cumsum(counts) - counts, counts)
-    share, left = np.divmod(WHOLE, counts[persons])
-    weight: NDArray[np.int64] = (share + (place < left)).astype(np.int64)
-    return weight, len(counts)
+    share, left = np.divmod(WHOLE, counts[persons + 1])
+    weight: NDArray[np.int64] = np.where(persons < 0, 0, share + (place < left)).astype(np.int64)
+    return weight, len(counts) - 1
 
 
 class FirstRows:
@@ -51,7 +52,7 @@ class FirstRows:
     >>> mask, counts = rows.taken(["ann", "ann", "bob", "ann"], 4)
     >>> mask.tolist()
     [True, True, True, False]
-    >>> _ = rows.remember(counts)
+    >>> rows.remember(counts)
     >>> rows.taken(["bob", "ann", "bob"], 3)[0].tolist()
     [True, False, False]
     """
@@ -65,16 +66,16 @@ class FirstRows:
         changed: dict[Any, int] = {}
         mask = np.zeros(n_rows, dtype=np.bool_)
         for row, person in enumerate(person_keys(groups, n_rows)):
+            if person is None:
+                continue
             count = changed.get(person, self._counts.get(person, 0))
             mask[row] = count < self.most
             changed[person] = min(count + 1, self.most)
         return mask, changed
 
-    def remember(self, counts: dict[Any, int]) -> dict[Any, int]:
-        """Remember what `taken` returned; return the numbers of before."""
-        before = {person: self._counts.get(person, 0) for person in counts}
+    def remember(self, counts: dict[Any, int]) -> None:
+        """Remember what `taken` returned."""
         self._counts.update(counts)
-        return before
 
 
 class OneRowEach:

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The one door for private data: tables, columns of numbers, labels and persons.
 
-A record must not influence how another record is read, and must not raise an error. A type that an
-array library chooses for a whole column, or an error that quotes a cell, would be a release without
-noise. So private data pass this door before any array library touches them. A column that has a
-type (an array, a series, a column of a frame or of an Arrow table) is taken in this type
-(`reading.columns`). A cell of a list or of an array of objects is read by itself (`reading.cells`).
+A record must not influence how another record is read. A type that an array library chooses for a
+whole column, or an error that quotes a cell, would be a release without noise. So private data pass
+this door before any array library touches them. A column of numbers is taken in the type that its
+container says it has; of any other column each cell is read by itself (`privacy.cells`).
 
 A cell that is not a number becomes NaN (a learner puts NaN at the middle of the public bounds). A
-label that is not public becomes "another label". An id that is none counts as missing, and all
-missing ids are one person.
+label that is not public becomes "another label". A row whose person has no id counts nowhere.
 
 **The form of the data is public**: the kind of container, the types of its columns, the number of
 features, and whether a list is what the argument asks for. Errors mention the form only, never a
-cell or the number of rows. A list has no type, so its form is that of most of its cells. A list is
-refused if at least two cells, and more than half, have a type that cannot be read, while no cell
-has one that can; or if more than half of its rows have the same wrong length, or are no rows. One
-record alone never decides this.
+cell or the number of rows. A list has no type, so its form is that of its cells: it is refused only
+if no cell has a type that can be read and at least two have another. Among records of the right
+form, one record decides nothing.
 
 One text cell makes NumPy or a CSV reader turn the whole column into text, such as
 ``np.array([1, 0, "n/a"])``. This changes no other record: the text of a number is read as that
@@ -26,15 +23,16 @@ number, and the text of a public label as that label.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import Counter
 from collections.abc import Sequence
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.privacy.reading.cells import (
+from pairlearn.privacy.cells import (
     PLAIN,
     Form,
     all_wrong,
@@ -44,18 +42,53 @@ from pairlearn.privacy.reading.cells import (
     person_of,
     plain_cell,
 )
-from pairlearn.privacy.reading.columns import (
-    Column,
-    array_of,
-    column_of,
-    frame_of,
-    is_a,
-    is_list,
-)
 from pairlearn.typing import Mask, Vector
 
-#: Types of rows whose length and cells need no further look.
-_USUAL = frozenset([list, tuple])
+#: Kinds of columns by the letter of NumPy's type.
+_KINDS = {
+    "b": "truth", "i": "integer", "u": "integer", "f": "float", "c": "complex", "U": "text",
+    "T": "text", "S": "bytes", "O": "mixed",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column: its kind, the name of its type, and its cells.
+
+    `cells` is an array of numbers without a missing one, or a list.
+    """
+
+    kind: str
+    type: str
+    cells: Any
+
+    @property
+    def is_array(self) -> bool:
+        """Whether the cells are an array of numbers."""
+        return isinstance(self.cells, np.ndarray)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the type of the column is one of numbers."""
+        return self.kind in ("truth", "integer", "float")
+
+    def numbers(self) -> Vector:
+        """Return the cells as numbers, each by itself, NaN for what is none."""
+        if not self.is_array and not PLAIN.issuperset(map(type, self.cells)):
+            return np.array([number_of(cell) for cell in self.cells], dtype=np.float64)
+        try:
+            with np.errstate(all="ignore"):
+                return np.array(self.cells, dtype=np.float64)
+        except OverflowError:  # An integer beyond float64; read one by one, it is infinite.
+            return np.array([number_of(cell) for cell in self.cells], dtype=np.float64)
+
+    def check_form(self, name: str) -> None:
+        """Refuse cells that are neither numbers nor texts, if all of them are so."""
+        if not self.is_numeric and all_wrong([plain_cell(cell)[0] for cell in self.cells]):
+            raise ValueError(
+                f"{name} holds neither numbers nor texts; give one number or text for each row and "
+                "column, without lists, dictionaries, dates or other objects."
+            )
 
 
 def read_table(
@@ -79,13 +112,20 @@ def read_table(
     """
     if hasattr(X, "tocsr"):
         X = _dense(name, X)
-    columns = None if is_list(X) else frame_of(name, X)
-    if is_list(X):
+    columns = _columns_of_frame(name, X)
+    if _is_list(X):
         table = _from_rows(name, X, n_features)
     elif columns is not None:
         table = _side_by_side(name, columns)
     else:
-        table = _from_array(name, *array_of(name, X))
+        array, missing = _array_of(name, X)
+        if array.ndim == 2 and array.dtype.kind not in "biuf":
+            table = _side_by_side(name, _columns_of_array(name, array, missing))
+        else:
+            with np.errstate(all="ignore"):
+                table = array.astype(np.float64) if array.dtype.kind in "biuf" else array
+            if missing is not None and array.dtype.kind in "biuf":
+                table[missing] = np.nan
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(
             f"{name} must be a table of examples by features, got an array with "
@@ -111,8 +151,8 @@ def read_numbers(name: str, values: Any, n_rows: int | None = None) -> Vector:
     """
     column = _column(name, values, n_rows)
     numbers = column.numbers()
-    if not column.is_numeric and np.isnan(numbers).all():
-        _check_form(name, column.cells)
+    if np.isnan(numbers).all():
+        column.check_form(name)
     return numbers
 
 
@@ -134,88 +174,32 @@ def read_labels(
     """
     places = check_public_labels(public)
     column = _column(name, values, n_rows)
-    if column.is_numeric:
-        if all(isinstance(key, str) for key in places):  # The type of a column is public.
-            raise TypeError(
-                f"{name} has the type {column.type}, and the labels are {tuple(public)!r}: none of "
-                "them is a number. Give the labels as they are in the data; inside an estimator "
-                "that numbers the labels for its members, pass numbers (labels=(0, 1))."
-            )
-        codes = np.full(len(column), -1, dtype=np.int64)
-        for key, place in places.items():
-            codes[_equal(column.cells, key)] = place
-        if column.missing is not None:
-            codes[column.missing] = -1
-        return codes
+    if column.is_numeric and all(isinstance(key, str) for key in places):
+        # The type of a column is public.
+        raise TypeError(
+            f"{name} has the type {column.type}, and the labels are {tuple(public)!r}: none of "
+            "them is a number. Give the labels as they are in the data; inside an estimator "
+            "that numbers the labels for its members, pass numbers (labels=(0, 1))."
+        )
+    if column.is_array:
+        different, where = np.unique(column.cells, return_inverse=True)
+        if column.kind == "float":  # 0.1 of 32 bits is the public 0.1
+            kind = column.cells.dtype.type
+            places |= {float(kind(k)): v for k, v in places.items() if isinstance(k, float)}
+        codes = [places.get(label_of(value), -1) for value in different.tolist()]
+        return np.array(codes, dtype=np.int64)[where.reshape(-1)]
     known: dict[str, int] = {}
     found = []
     for cell in column.cells:
-        kind = type(cell)
-        if kind is int or kind is float:
-            found.append(places.get(cell, -1))
-        elif kind is str:
+        if type(cell) is str:
             if cell not in known:
                 known[cell] = places.get(label_of(cell), -1)
             found.append(known[cell])
         else:
             found.append(places.get(label_of(cell), -1))
     if max(found, default=-1) < 0:
-        _check_form(name, column.cells)
+        column.check_form(name)
     return np.array(found, dtype=np.int64)
-
-
-def read_persons(values: Any, n_rows: int) -> NDArray[np.int64]:
-    """Return the number of the person of each row, from 0 in order of appearance.
-
-    A person is an exact text or an exact integer. Nothing is parsed or stripped: "007" is not "7",
-    " bob" is not "bob". The integer 7 is the text "7": a reader that makes integers of one part of
-    a column and texts of another, because of one cell, does not split persons. Bytes are texts of
-    their own.
-
-    A person may have several ids, such as a site and a number: a data frame, a two-dimensional
-    array or an Arrow table with a column for each, or a list of tuples. Two rows then belong to the
-    same person if all ids agree.
-
-    All missing ids (None, NaN, NA, NaT, a masked or null cell) are one person. So are all rows of
-    several ids of which one is missing. This is the safe side: rows that are merged are protected
-    together, but the rows of one person under two names would be protected apart.
-
-    In a list or an array of objects, a cell of any other type (a float, a truth value, a list)
-    counts as missing, since an error would depend on one record. It is refused only if no cell at
-    all is an id and at least two are of such a type. A column whose type is float, truth value,
-    decimal or complex is refused by its type.
-
-    >>> read_persons(["ann", "bob", "ann", 7, "7", "07", None, float("nan")], 8).tolist()
-    [0, 1, 0, 2, 2, 3, 4, 4]
-    >>> read_persons([("north", 1), ("south", 1), ("north", 1), ("north", None)], 4).tolist()
-    [0, 1, 0, 2]
-    """
-    parts = [_persons(column) for column in _id_columns(values)]
-    for part in parts:
-        _check_length("groups", len(part), n_rows)
-    if len(parts) == 1:
-        return _in_order(parts[0])
-    several: dict[tuple[int, ...], int] = {}
-    table = np.stack(parts, axis=1)
-    numbers = [several.setdefault(tuple(row), len(several)) for row in table.tolist()]
-    return _in_order(np.where((table < 0).any(axis=1), -1, np.array(numbers, dtype=np.int64)))
-
-
-def person_keys(values: Any, n_rows: int) -> list[Any]:
-    """Return the exact key of the person of each row, None for the one whose id is missing.
-
-    Keys of two columns or of two machines can be compared; `read_persons` says what a person is.
-
-    >>> person_keys(["ann", 7, "07", None], 4)
-    ['ann', '7', '07', None]
-    """
-    columns = [_keys(column) for column in _id_columns(values)]
-    for keys in columns:
-        _check_length("groups", len(keys), n_rows)
-    if len(columns) == 1:
-        return columns[0]
-    rows = zip(*columns, strict=True)
-    return [None if any(key is None for key in row) else ("several", *row) for row in rows]
 
 
 def is_label(values: Any, label: Any, n_rows: int | None = None) -> Mask:
@@ -253,76 +237,53 @@ def check_public_labels(public: Sequence[Any]) -> dict[Any, int]:
     return places
 
 
-def _equal(column: NDArray[Any], key: Any) -> Mask:
-    """Return which numbers of a column equal a key exactly; NumPy would round large integers."""
-    if column.dtype.kind == "f" and isinstance(key, float):
-        return np.asarray(column == key)
-    nowhere = np.zeros(len(column), dtype=np.bool_)
-    try:
-        exact = None if isinstance(key, str) else Fraction(key)
-    except (TypeError, OverflowError):  # A complex number or infinity.
-        return nowhere
-    if exact is None:
-        return nowhere
-    if column.dtype.kind != "f":
-        return np.asarray(column == int(exact)) if exact.denominator == 1 else nowhere
-    wide = np.result_type(column.dtype, np.float64)
-    try:
-        near = wide.type(exact.numerator) / wide.type(exact.denominator)
-    except OverflowError:
-        return nowhere
-    same = Fraction(*near.as_integer_ratio()) == exact
-    return np.asarray(column.astype(wide) == near) if same else nowhere
+def read_persons(values: Any, n_rows: int) -> NDArray[np.int64]:
+    """Return the number of the person of each row, from 0 in order of appearance, -1 for none.
 
+    A person is an exact text or an exact integer. Nothing is parsed or stripped: "007" is not "7",
+    " bob" is not "bob". The integer 7 is the text "7": a reader that makes integers of one part of
+    a column and texts of another, because of one cell, does not split persons. Bytes are texts of
+    their own.
 
-def _column(name: str, values: Any, n_rows: int | None) -> Column:
-    column = column_of(name, values)
-    if n_rows is not None:
-        _check_length(name, len(column), n_rows)
-    return column
+    A person may have several ids, such as a site and a number: a data frame, a two-dimensional
+    array or an Arrow table with a column for each, or a list of tuples. Two rows then belong to the
+    same person if all ids agree.
 
+    A row with a missing id (None, NaN, NA, NaT, a masked or null cell), or with several ids of
+    which one is missing, belongs to nobody, and must count nowhere. If such rows were one person,
+    he or she would be replaced by another whenever one of them came or went.
 
-def _check_length(name: str, length: int, n_rows: int) -> None:
-    if length != n_rows:
-        raise ValueError(f"{name} must hold one value for each row of X; the two lengths differ.")
+    In a list or an array of objects, a cell of any other type (a float, a truth value, a list)
+    counts as missing, since an error would depend on one record. It is refused only if no cell at
+    all is an id and at least two are of such a type. A column whose type is float, truth value,
+    decimal or complex is refused by its type.
 
-
-def _check_form(name: str, cells: Sequence[Any]) -> None:
-    """Refuse cells that are neither numbers nor texts, if all of them are so."""
-    if all_wrong([plain_cell(cell)[0] for cell in cells]):
-        raise ValueError(
-            f"{name} holds neither numbers nor texts; give one number or text for each row and "
-            "column, without lists, dictionaries, dates or other objects."
-        )
-
-
-def _id_columns(values: Any) -> list[Column]:
-    """Return the columns of ids: one, or several for ids of several parts."""
-    if is_list(values):
-        return [column_of("groups", values)]
-    columns = frame_of("groups", values)
-    if columns is None and getattr(values, "ndim", 1) == 2:
-        array, missing = array_of("groups", values)
-        masks = [None] * array.shape[1] if missing is None else list(missing.T)
-        columns = [
-            column_of("groups", ids if mask is None else np.ma.array(ids, mask=mask))
-            for ids, mask in zip(array.T, masks, strict=True)
-        ]
-    if columns is None:
-        columns = [column_of("groups", values)]
-    if not columns:
-        raise ValueError("groups has no column; give the id of the person of each row.")
-    return columns
-
-
-def _persons(column: Column) -> NDArray[np.int64]:
-    """Return a number for each id of a column, -1 for a missing one."""
-    if column.is_numeric and column.kind == "integer":
-        numbers: NDArray[np.int64] = np.unique(column.cells, return_inverse=True)[1].reshape(-1)
-        return numbers if column.missing is None else np.where(column.missing, -1, numbers)
-    known: dict[Any, int] = {}
-    found = [-1 if key is None else known.setdefault(key, len(known)) for key in _keys(column)]
+    >>> read_persons(["ann", "bob", "ann", 7, "7", "07", None, float("nan")], 8).tolist()
+    [0, 1, 0, 2, 2, 3, -1, -1]
+    >>> read_persons([("north", 1), ("south", 1), ("north", 1), ("north", None)], 4).tolist()
+    [0, 1, 0, -1]
+    """
+    known: dict[Any, int] = {None: -1}
+    keys = person_keys(values, n_rows)
+    found = [known.setdefault(key, len(known) - 1) for key in keys]
     return np.array(found, dtype=np.int64)
+
+
+def person_keys(values: Any, n_rows: int) -> list[Any]:
+    """Return the exact key of the person of each row, None for one whose id is missing.
+
+    Keys of two columns or of two machines can be compared; `read_persons` says what a person is.
+
+    >>> person_keys(["ann", 7, "07", None], 4)
+    ['ann', '7', '07', None]
+    """
+    columns = [_keys(column) for column in _id_columns(values)]
+    for keys in columns:
+        _check_length("groups", len(keys), n_rows)
+    if len(columns) == 1:
+        return columns[0]
+    rows = zip(*columns, strict=True)
+    return [None if any(key is None for key in row) else ("several", *row) for row in rows]
 
 
 def _keys(column: Column) -> list[Any]:
@@ -333,19 +294,15 @@ def _keys(column: Column) -> list[Any]:
             "ids to texts or to integers (pandas: Int64) before a missing one makes them floats, "
             "which merges large integers."
         )
-    if column.is_numeric:
-        keys: list[Any] = [digits_of(number) for number in column.cells.tolist()]
-        gone = [] if column.missing is None else np.flatnonzero(column.missing).tolist()
-        for row in gone:
-            keys[row] = None
-        return keys
+    if column.is_array:
+        return [digits_of(number) for number in column.cells.tolist()]
     keys, wrong = [], []
     for cell in column.cells:
         form, key = (Form.RIGHT, cell) if type(cell) is str else person_of(cell)
         if form is not Form.RIGHT:
             wrong.append(form)
         keys.append(key)
-    if len(wrong) == len(keys) and all_wrong(wrong, of_all=False):
+    if len(wrong) == len(keys) and all_wrong(wrong):
         raise ValueError(
             "groups holds no text and no integer, so it tells no persons apart; give texts or "
             "integers. For persons with several ids give tuples, or a data frame of several "
@@ -354,125 +311,269 @@ def _keys(column: Column) -> list[Any]:
     return keys
 
 
-def _in_order(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return numbers of persons as numbers from 0 in order of appearance."""
-    _, first, places = np.unique(numbers, return_index=True, return_inverse=True)
-    order = np.empty(len(first), dtype=np.int64)
-    order[np.argsort(first)] = np.arange(len(first))
-    return order[places.reshape(-1)]
+def _id_columns(values: Any) -> list[Column]:
+    """Return the columns of ids: one, or several for ids of several parts."""
+    columns = None if _is_list(values) else _columns_of_frame("groups", values)
+    if columns is None and getattr(values, "ndim", 1) == 2:
+        columns = _columns_of_array("groups", *_array_of("groups", values))
+    if columns is None:
+        columns = [column_of("groups", values)]
+    if not columns:
+        raise ValueError("groups has no column; give the id of the person of each row.")
+    return columns
+
+
+def _column(name: str, values: Any, n_rows: int | None) -> Column:
+    column = column_of(name, values)
+    if n_rows is not None:
+        _check_length(name, len(column.cells), n_rows)
+    return column
+
+
+def _check_length(name: str, length: int, n_rows: int) -> None:
+    if length != n_rows:
+        raise ValueError(f"{name} must hold one value for each row of X; the two lengths differ.")
 
 
 def _dense(name: str, X: Any) -> NDArray[Any]:
     """Return a sparse matrix as an array, after the check that public estimators make."""
     from pairlearn.solvers.rows import check_sparse
 
-    sound: Any = None
     # The check of public data says where the damage is, which is a fact about one record.
     with contextlib.suppress(Exception):
         check_sparse(X)
         rows = X.tocsr()
         check_sparse(rows)  # Other formats are converted without a look at their indices.
-        sound = rows
-    if sound is None:
-        raise ValueError(
-            f"{name} is a damaged sparse matrix: its indices or their ends point outside its "
-            "arrays, or its values are no numbers. Build it anew."
-        )
-    return np.asarray(sound.toarray())
+        return np.asarray(rows.toarray())
+    raise ValueError(
+        f"{name} is a damaged sparse matrix: its indices or their ends point outside its "
+        "arrays, or its values are no numbers. Build it anew."
+    )
 
 
-def _from_array(name: str, array: NDArray[Any], missing: Mask | None) -> Vector:
-    if array.ndim != 2 or array.dtype.kind in "biuf":
-        with np.errstate(all="ignore"):
-            numbers = array.astype(np.float64) if array.dtype.kind in "biuf" else array
-        if missing is not None and numbers is not array:
-            numbers[missing] = np.nan
-        return numbers
-    masks = [None] * array.shape[1] if missing is None else list(missing.T)
-    columns = [
-        column_of(name, cells if mask is None else np.ma.array(cells, mask=mask))
-        for cells, mask in zip(array.T, masks, strict=True)
-    ]
-    return _side_by_side(name, columns) if columns else np.empty(array.shape)
+# ----------------------------------------------------------------------------- lists of rows
 
 
-def _side_by_side(name: str, columns: Sequence[Column]) -> Vector:
-    if not columns:
-        return np.empty((0, 0))
-    table = np.empty((len(columns[0]), len(columns)))
-    for k, column in enumerate(columns):
-        table[:, k] = column.numbers()
-        if not column.is_numeric and np.isnan(table[:, k]).all():
-            _check_form(name, column.cells)
-    return table
+def _is_list(values: Any) -> bool:
+    return isinstance(values, (list, tuple))
 
 
 def _from_rows(name: str, rows: Sequence[Any], n_features: int | None) -> Vector:
-    usual = _USUAL.issuperset(map(type, rows))
-    lengths = list(map(len if usual else _length, rows))
-    width = _width(name, lengths, n_features)
+    cells = [_cells_of(row) for row in rows]
+    width = _width(name, [None if row is None else len(row) for row in cells], n_features)
     table = np.full((len(rows), width), np.nan)
-    # Rows of plain numbers are converted together, each cell by itself; others follow one by one.
-    is_plain = PLAIN.issuperset
-    plain = np.array(
-        [
-            size == width and type(row) in _USUAL and is_plain(map(type, row))
-            for row, size in zip(rows, lengths, strict=True)
-        ],
-        dtype=np.bool_,
-    )
-    try:
-        some = rows if plain.all() else [rows[k] for k in np.flatnonzero(plain).tolist()]
-        table[plain] = np.array(some, dtype=np.float64).reshape(len(some), width)
-    except OverflowError:  # An integer beyond float64 is infinite.
-        plain[:] = False
-    with np.errstate(all="ignore"):
-        for k in np.flatnonzero(~plain).tolist():
-            if lengths[k]:
-                table[k, : lengths[k]] = _numbers_in(rows[k], width)
-    for k in np.flatnonzero(np.isnan(table).all(axis=0)).tolist():
-        few = [_cells_of(row)[k : k + 1] for row, size in zip(rows, lengths, strict=True) if size]
-        _check_form(name, [cell for cells in few for cell in cells])
+    for k in range(width):
+        there = [i for i, row in enumerate(cells) if row is not None and k < len(row)]
+        column = Column("mixed", "list", [cells[i][k] for i in there])  # type: ignore[index]
+        table[there, k] = column.numbers()
+        if np.isnan(table[:, k]).all():
+            column.check_form(name)
     return table
-
-
-def _numbers_in(row: Any, width: int) -> Any:
-    if type(row) is np.ndarray and row.dtype.kind in "biuf":
-        return row[:width]
-    return [number_of(cell) for cell in _cells_of(row)[:width]]
 
 
 def _width(name: str, lengths: Sequence[int | None], n_features: int | None) -> int:
     """Return the number of features of rows; None is the length of what is no row."""
     counts = Counter(lengths)
-    (common, most), *_ = counts.most_common(1) or [(n_features, 0)]
-    if most >= 2 and 2 * most > len(lengths):
-        if common is None:
-            raise ValueError(
-                f"{name} must be a table of examples by features; as a list, each of its rows must "
-                "be a list, a tuple or an array of numbers."
-            )
-        return common  # If it is not the public number, the caller refuses it.
-    if n_features is not None:
+    if n_features is not None and (n_features in counts or len(lengths) < 2):
         return n_features
     known = {length: count for length, count in counts.items() if length is not None}
+    if not known and len(lengths) >= 2:
+        raise ValueError(
+            f"{name} must be a table of examples by features; as a list, each of its rows must "
+            "be a list, a tuple or an array of numbers."
+        )
     most = max(known.values(), default=0)
     return min((length for length, count in known.items() if count == most), default=0)
 
 
-def _length(row: Any) -> int | None:
-    """Return the number of cells of a row, None if it is no row."""
-    kind = type(row)
-    if issubclass(kind, (list, tuple)):
-        return len(_cells_of(row))
-    if issubclass(kind, np.ndarray) or is_a(row, "pandas", "Series"):
-        return len(row) if row.ndim == 1 else None
-    return None
-
-
-def _cells_of(row: Any) -> list[Any]:
+def _cells_of(row: Any) -> list[Any] | None:
+    """Return the cells of a row, None if it is no row."""
     # A class derived from list may have methods of its own; they are not called.
     for base in (list, tuple):
         if issubclass(type(row), base):
             return list(base.__iter__(row))
-    return list(row.tolist())
+    if issubclass(type(row), np.ndarray) or _is_a(row, "pandas", "Series"):
+        return list(row.tolist()) if row.ndim == 1 else None
+    return None
+
+
+def _side_by_side(name: str, columns: Sequence[Column]) -> Vector:
+    if not columns:
+        return np.empty((0, 0))
+    table = np.stack([column.numbers() for column in columns], axis=1)
+    for k in np.flatnonzero(np.isnan(table).all(axis=0)).tolist():
+        columns[k].check_form(name)
+    return table
+
+
+# --------------------------------------------------------------------- arrays, frames and series
+
+
+def _is_a(values: Any, library: str, *names: str) -> bool:
+    """Tell whether `values` has a type of a library, without importing the library."""
+    module = sys.modules.get(library)
+    for name in names if module is not None else ():
+        kind: Any = module
+        for part in name.split("."):
+            kind = getattr(kind, part, None)
+        if isinstance(kind, type) and issubclass(type(values), kind):
+            return True
+    return False
+
+
+def _columns_of_frame(name: str, values: Any) -> list[Column] | None:
+    """Return the columns of a data frame or of an Arrow table; None if it is neither."""
+    if _is_a(values, "pandas", "DataFrame"):
+        found = [(label, values.iloc[:, k]) for k, label in enumerate(values.columns)]
+    elif _is_a(values, "polars", "DataFrame"):
+        found = [(one.name, one) for one in values.get_columns()]
+    elif _is_a(values, "pyarrow", "Table", "RecordBatch"):
+        found = list(zip(values.schema.names, values.columns, strict=True))
+    else:
+        return None
+    return [column_of(f"{name}[{label!r}]", one) for label, one in found]
+
+
+def _columns_of_array(name: str, array: NDArray[Any], missing: Mask | None) -> list[Column]:
+    masks = [None] * array.shape[1] if missing is None else list(missing.T)
+    return [_from_array(name, cells, mask) for cells, mask in zip(array.T, masks, strict=True)]
+
+
+def column_of(name: str, values: Any) -> Column:
+    """Return a list, array, series or column as a `Column`; `name` is the argument, for errors."""
+    if _is_list(values):
+        return Column("mixed", type(values).__name__, list(values))
+    if _is_a(values, "pandas", "Series", "Index", "api.extensions.ExtensionArray"):
+        return _from_pandas(name, values)
+    if _is_a(values, "polars", "Series"):
+        return _from_polars(name, values)
+    if _is_a(values, "pyarrow", "Array", "ChunkedArray"):
+        return _from_arrow(name, values)
+    n_dimensions = 2
+    if _columns_of_frame(name, values) is None:
+        array, missing = _array_of(name, values)
+        if array.ndim == 1:
+            return _from_array(name, array, missing)
+        n_dimensions = array.ndim
+    raise ValueError(
+        f"{name} must hold one value for each row, got an array with {n_dimensions} dimension(s)."
+    )
+
+
+def _array_of(name: str, values: Any) -> tuple[NDArray[Any], Mask | None]:
+    """Return an array-like as an array of a type that can be read, and a mask of missing cells."""
+    missing = None
+    if isinstance(values, np.ma.MaskedArray):
+        values, missing = np.ma.getdata(values), np.ma.getmaskarray(values)
+    elif not hasattr(values, "__array__"):
+        raise TypeError(
+            f"{name} must be an array, a data frame, an Arrow table or a list, got {type(values)}."
+        )
+    array: Any = None
+    # A container of somebody else; its error may quote a cell.
+    with contextlib.suppress(Exception):
+        array = np.asarray(values)
+    if array is None:
+        raise TypeError(f"{type(values)} cannot be converted to an array; give {name} as an array.")
+    if array.dtype.kind not in _KINDS:
+        raise _refused_type(name, str(array.dtype))
+    return array, missing
+
+
+def _refused_type(name: str, kind: str) -> TypeError:
+    """Return the error for a column of a type that is neither numbers nor texts."""
+    return TypeError(
+        f"{name} has the type {kind}, which is not numeric; convert features to numbers with "
+        "public bounds, labels and ids to texts or integers."
+    )
+
+
+def _from_array(name: str, array: NDArray[Any], missing: Mask | None = None) -> Column:
+    kind = _KINDS.get(array.dtype.kind)
+    if kind is None:
+        raise _refused_type(name, str(array.dtype))
+    if missing is None and kind in ("truth", "integer", "float"):
+        return Column(kind, str(array.dtype), array)
+    cells = array.tolist()
+    if missing is not None:
+        cells = [None if gone else cell for cell, gone in zip(cells, missing.tolist(), strict=True)]
+    return Column(kind, str(array.dtype), cells)
+
+
+def _from_pandas(name: str, values: Any) -> Column:
+    import pandas as pd
+
+    if isinstance(values, pd.MultiIndex):
+        raise TypeError(f"{name} is an index of several levels; give {name}.to_frame(index=False).")
+    dtype, values = values.dtype, getattr(values, "array", values)
+    if isinstance(dtype, np.dtype):
+        return _from_array(name, values.to_numpy())
+    if isinstance(dtype, pd.SparseDtype):
+        return _from_array(name, np.asarray(values))
+    if isinstance(dtype, pd.CategoricalDtype):
+        known = column_of(name, dtype.categories)
+        cells = list(known.cells.tolist() if known.is_array else known.cells)
+        kind = known.kind if cells else "mixed"  # The type of no category at all says nothing.
+        taken = [None if code < 0 else cells[code] for code in values.codes.tolist()]
+        return Column(kind, known.type, taken)
+    if isinstance(dtype, pd.ArrowDtype):
+        return _from_arrow(name, values.__arrow_array__())
+    if isinstance(dtype, pd.StringDtype):
+        if dtype.storage != "python":  # Arrow's texts, which pandas cannot decode if one is no text
+            return _from_arrow(name, values.__arrow_array__())
+        return Column("text", str(dtype), values.tolist())
+    number = getattr(dtype, "numpy_dtype", None)
+    kind = _KINDS.get(number.kind, "") if isinstance(number, np.dtype) else ""
+    if kind not in ("truth", "integer", "float"):
+        raise _refused_type(name, str(dtype))
+    return Column(kind, str(dtype), values.tolist())
+
+
+def _from_polars(name: str, values: Any) -> Column:
+    import polars as pl
+
+    dtype = values.dtype
+    kinds = {
+        "truth": dtype == pl.Boolean, "integer": dtype.is_integer(), "float": dtype.is_float(),
+        "decimal": dtype.is_decimal(), "text": dtype in (pl.String, pl.Categorical, pl.Enum),
+        "bytes": dtype == pl.Binary, "mixed": dtype in (pl.Null, pl.Object),
+    }  # fmt: skip
+    kind = next((kind for kind, is_kind in kinds.items() if is_kind), None)
+    if kind is None:
+        raise _refused_type(name, str(dtype))
+    return Column(kind, str(dtype), values.to_list())
+
+
+def _from_arrow(name: str, values: Any) -> Column:
+    import pyarrow as pa
+
+    is_, dtype = pa.types, values.type
+    if is_.is_dictionary(dtype):
+        return _from_arrow(name, values.cast(dtype.value_type))
+    if is_.is_string(dtype) or is_.is_large_string(dtype) or is_.is_string_view(dtype):
+        # Bytes first: Arrow does not check texts, and decoding an invalid one would raise.
+        wide = pa.binary_view() if is_.is_string_view(dtype) else pa.large_binary()
+        cells = values.cast(wide).to_pylist()
+        texts = [
+            None if cell is None else cell.decode("utf-8", "surrogateescape") for cell in cells
+        ]
+        return Column("text", str(dtype), texts)
+    kinds = {
+        "truth": is_.is_boolean, "integer": is_.is_integer, "float": is_.is_floating,
+        "mixed": is_.is_null, "decimal": is_.is_decimal, "bytes": _is_bytes,
+    }  # fmt: skip
+    kind = next((kind for kind, is_kind in kinds.items() if is_kind(dtype)), None)
+    if kind is None:
+        raise _refused_type(name, str(dtype))
+    return Column(kind, str(dtype), values.to_pylist())
+
+
+def _decoded(cell: bytes | None) -> str | None:
+    return None if cell is None else cell.decode("utf-8", "surrogateescape")
+
+
+def _is_bytes(dtype: Any) -> bool:
+    import pyarrow as pa
+
+    is_ = pa.types
+    return bool(is_.is_binary(dtype) or is_.is_large_binary(dtype) or is_.is_binary_view(dtype))

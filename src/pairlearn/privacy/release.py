@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Release one vector with Gaussian noise, in floating point or on a grid.
+"""The one door to noise: it is paid for, and then one vector leaves with Gaussian noise on a grid.
 
-With a secure source the vector is rounded to a grid before integer noise is added, and the rounding
-is added to the sensitivity. The grid does not cover rounding *inside* an iterative computation.
+`paid_noise` is the only place where a source of noise is made for a user: the ledger records the
+cost first. `release_vector` rounds a vector to a grid, adds integer noise, and counts the rounding
+as sensitivity. The grid does not cover rounding *inside* an iterative computation.
 `rounding_drift` bounds that, and mechanisms with many steps add it. See lemma 9 in
 ``docs/privacy/lemmas.md``.
 """
@@ -10,15 +11,52 @@ is added to the sensitivity. The grid does not cover rounding *inside* an iterat
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from pairlearn.privacy.accounting.certificate import Release
+from pairlearn.privacy.accounting.certificate import PrivacyWarning, Release
+from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.noise import LARGEST_SCALE, NoiseSource
 from pairlearn.typing import Vector
+from pairlearn.validation import warn_caller
 
-#: With secure noise, the standard deviation is this many grid steps wide, or more.
+#: The standard deviation of the noise is this many grid steps wide, or more.
 GRID_STEPS = 1 << 20
+
+
+def paid_noise(
+    ledger: PrivacyLedger | None,
+    purpose: str,
+    *,
+    seed: Any = None,
+    cautions: tuple[str, ...] = (),
+    **cost: Any,
+) -> NoiseSource:
+    """Warn, pay, and only then return a source of noise.
+
+    A warning that is an error ends the call before anything is paid, and a ledger is paid before
+    the data are read, so that a failing run is paid for as well.
+
+    Parameters
+    ----------
+    ledger : PrivacyLedger or None
+        The budget, if there is one.
+    purpose : str
+        What the ledger notes.
+    seed : int or None
+        For simulations; the noise is then not private.
+    cautions : tuple of str
+        What a user should know.
+    **cost
+        The arguments of `PrivacyLedger.spend`.
+    """
+    source = NoiseSource.made_from(seed)
+    for caution in cautions:
+        warn_caller(caution, PrivacyWarning)
+    if ledger is not None:
+        ledger.spend(purpose, **cost)
+    return source
 
 
 def rounding_drift(n_steps: int, n_features: int, *, radius: float) -> float:
@@ -30,16 +68,6 @@ def rounding_drift(n_steps: int, n_features: int, *, radius: float) -> float:
     True
     """
     return n_steps * (8.0 * n_features + 32.0) * 2.0**-53 * radius
-
-
-def protect_on_grid(values: Vector, *, scale: float, step: float, noise: NoiseSource) -> Vector:
-    """Return `values` rounded to multiples of `step`, plus discrete noise of at least `scale`.
-
-    The standard deviation is rounded up to a multiple of `step`; the source must be secure.
-    """
-    whole = np.rint(values / step).astype(np.int64)
-    noisy = noise.protect_integers(whole, math.ceil(scale / step))
-    return noisy.astype(np.float64) * step
 
 
 def release_vector(
@@ -54,32 +82,28 @@ def release_vector(
     name : str
         Name in the certificate.
     sensitivity : float
-        Bound on the L2 distance between neighbouring data sets.
+        Bound on the L2 distance between neighbouring data sets; rounding is added to it.
     mu : float
         The budget of this release.
     noise : NoiseSource
-        Floating-point Gaussian, or discrete if the source is secure; then rounding is added to
-        the sensitivity.
+        The noise.
 
     Examples
     --------
     >>> noisy, release = release_vector(np.zeros(3), name="zero", sensitivity=1.0, mu=0.5,
-    ...                                 noise=NoiseSource(secure=False, seed=0))
-    >>> release.noise_scale, release.mu
+    ...                                 noise=NoiseSource(seed=0))
+    >>> round(release.noise_scale, 4), round(release.mu, 4)
     (2.0, 0.5)
     """
-    if not noise.secure:
-        scale = sensitivity / mu
-        return noise.protect(values, scale), Release(name, len(values), sensitivity, scale)
     step = sensitivity / (mu * GRID_STEPS)
     total = sensitivity + step * math.sqrt(len(values))
     # Round the scale up to an integer number of grid steps.
     n_steps = math.ceil(total / (mu * step))
     if n_steps > LARGEST_SCALE:
         raise ValueError(
-            f"the budget mu = {mu:g} of a release is too small for the grid of secure=True with "
+            f"the budget mu = {mu:g} of a release is too small for the grid of the noise with "
             f"{len(values)} numbers; ask for a larger epsilon."
         )
-    scale = n_steps * step
-    noisy = protect_on_grid(values, scale=scale * (1.0 - 1e-15), step=step, noise=noise)
-    return noisy, Release(name, len(values), total, scale)
+    whole = np.rint(values / step).astype(np.int64)
+    noisy = noise.protect_integers(whole, n_steps).astype(np.float64) * step
+    return noisy, Release(name, len(values), total, n_steps * step)

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics.auc import doubled_wins_weighted
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import WHOLE, shares
 from pairlearn.privacy.records import is_label, read_table
+from pairlearn.privacy.release import paid_noise
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_positive
 
@@ -42,7 +42,6 @@ def select_privately(
     signs: ArrayLike,
     *,
     epsilon: float,
-    noise: NoiseSource | None = None,
     ledger: PrivacyLedger | None = None,
     groups: Any = None,
 ) -> int:
@@ -56,8 +55,6 @@ def select_privately(
         +1 for positive examples; any other value is negative.
     epsilon : float
         The privacy cost, with delta = 0 and one example replaced, or one person with `groups`.
-    noise : NoiseSource, optional
-        A fresh secret one by default.
     ledger : PrivacyLedger, optional
         Records the cost before the data are read.
     groups : array-like of shape (n,), optional
@@ -81,10 +78,9 @@ def select_privately(
     table = np.nan_to_num(read_table(scores, name="scores"))
     positive = is_label(signs, 1, len(table))
     weight, n = (None, len(table)) if groups is None else shares(groups, len(table))
-    if ledger is not None:
-        unit = "example" if groups is None else "person"
-        ledger.spend(f"selection among {table.shape[1]} models", epsilon=epsilon, unit=unit)
-    source = NoiseSource() if noise is None else noise
+    unit = "example" if groups is None else "person"
+    what = f"selection among {table.shape[1]} models"
+    source = paid_noise(ledger, what, epsilon=epsilon, unit=unit)
     if weight is None:
         wins = [int(count) for count in _half_wins(table, positive)]
         # A replaced example changes n - 1 pairs, and wins are counted in halves of a pair.

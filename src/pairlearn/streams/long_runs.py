@@ -25,19 +25,23 @@ from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until the block ends: a chunk and its place belong together."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+    """Let signals that Python handles wait until the block ends: a chunk and its place are one."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    found: dict[int, Any] = {n: signal.getsignal(n) for n in numbers if n is not None}
+    handlers = {number: handler for number, handler in found.items() if callable(handler)}
     received: list[tuple[int, Any]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: received.append((number, frame)))
+    for number in handlers:
+        signal.signal(number, lambda number, frame: received.append((number, frame)))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     if received:
-        handler(*received[-1])
+        handlers[received[0][0]](*received[0])
 
 
 class Resumable(Protocol):

@@ -21,14 +21,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.private.auc import public_classes
-from pairlearn.estimators.private.mixin import PrivateMixin
-from pairlearn.estimators.shared.features_seen import check_columns, column_names, see_columns
+from pairlearn.estimators.private.base import PrivateMixin
+from pairlearn.estimators.shared.features_seen import check_columns, column_names
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
+from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, check_constant
 from pairlearn.privacy.mechanisms.noisy_sgd import ByMeetings, PairSum, check_margin_loss
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import rows_that_meet
@@ -47,7 +47,6 @@ from pairlearn.torch.networks import (
 )
 from pairlearn.torch.training import own_randomness
 from pairlearn.typing import Vector
-from pairlearn.validation import check_positive
 
 #: Gradients of so many numbers are held at once (256 MiB).
 _NUMBERS = 1 << 25
@@ -245,12 +244,12 @@ class NoisyNetworkSGD(ByMeetings):
                 "protects; leave pieces out."
             )
         for name in ("clip", "step", "noise_limit"):
-            check_positive(name, getattr(self, name))
+            check_constant(name, getattr(self, name))
         check_margin_loss(self.loss)
 
-    def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
+    def check(self, setting: PublicSetting) -> None:
         """Refuse a setting that the proof does not cover; see `Mechanism.check`."""
-        super().check(setting, noise)
+        super().check(setting)
         with own_randomness(0):
             _checked(self.network, setting.n_features)
 
@@ -267,7 +266,7 @@ class NoisyNetworkSGD(ByMeetings):
 
         `persons` holds the person of each row, numbered from 0; one row of each meets in a pass.
         """
-        self.check(setting, noise)
+        self.check(setting)
         plan = self._meetings()
         with own_randomness(int(noise.draw_indices(2**31, 1)[0])):
             network = _checked(self.network, setting.n_features)
@@ -285,7 +284,7 @@ class NoisyNetworkSGD(ByMeetings):
             persons=drawing,
         )
         network.load_state_dict(network.state_dict() | pairs.named(iterates[-1]))
-        return PrivateFit.of_several(state_vector(network), releases, noise)
+        return PrivateFit(state_vector(network), tuple(releases))
 
 
 class PrivateNeuralAUCClassifier(
@@ -319,8 +318,6 @@ class PrivateNeuralAUCClassifier(
         Whether data sets are neighbours if one example is replaced, or added or removed.
     n_examples : int, optional
         The public number of examples; see `PrivateAUCClassifier`.
-    secure : bool, default=True
-        Discrete noise on a grid; see `PrivateAUCClassifier`.
     random_state : int, optional
         Makes noise and first weights reproducible: for simulations only. The certificate then says
         that the model is not private, and a warning is given.
@@ -371,14 +368,12 @@ class PrivateNeuralAUCClassifier(
         mechanism: NoisyNetworkSGD | None = None,
         neighbours: str = "replace",
         n_examples: int | None = None,
-        secure: bool = True,
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
         self.epsilon, self.delta, self.bounds, self.levels = epsilon, delta, bounds, levels
         self.labels, self.mechanism, self.neighbours = labels, mechanism, neighbours
-        self.n_examples, self.secure = n_examples, secure
-        self.random_state, self.ledger = random_state, ledger
+        self.n_examples, self.random_state, self.ledger = n_examples, random_state, ledger
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "weights": ArraySpec(("n_weights",)),
@@ -418,17 +413,19 @@ class PrivateNeuralAUCClassifier(
         rows, names = self._table(X), column_names(X)
         mechanism = self._mechanism()
         signs = np.where(read_labels(y, self.labels, len(rows)) == 1, 1.0, -1.0)
-        fit, setting, noise, cautions = self._learn(mechanism, rows, signs, groups)
         facts = {
             "labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}",
-            "network": f"its shape, {len(fit.direction)} weights, and the law of the first",
+            "network": "its shape, and the law of its first weights",
         }
-        unit = "example" if groups is None else "person"
-        self._certify(fit, mechanism, setting, noise, cautions, facts, unit)
-        self.classes_ = public_classes(self.labels)
-        self.units_ = np.stack([setting.middle, setting.unit])
-        self._set_network(mechanism, fit.direction)
-        see_columns(self, names)
+        fit, setting, fitted = self._learn(mechanism, rows, signs, groups, facts)
+        network = self._network(mechanism, fit.direction, setting.n_features)
+        self._publish(
+            names,
+            classes_=public_classes(self.labels),
+            units_=np.stack([setting.middle, setting.unit]),
+            network_=network,
+            **fitted,
+        )
         return self
 
     def _mechanism(self) -> NoisyNetworkSGD:
@@ -440,10 +437,10 @@ class PrivateNeuralAUCClassifier(
             )
         return chosen
 
-    def _set_network(self, mechanism: NoisyNetworkSGD, weights: Vector) -> None:
-        network = blank_network(mechanism.network, self.n_features_in_, 1).double()
+    def _network(self, mechanism: NoisyNetworkSGD, weights: Vector, d: int) -> Any:
+        network = blank_network(mechanism.network, d, 1).double()
         restore_vector(network, weights)
-        self.network_ = network.eval()
+        return network.eval()
 
     def decision_function(self, X: ArrayLike) -> Vector:
         """Return the score of each row of `X`, clipped as in `fit`; positives score higher."""
@@ -480,7 +477,7 @@ class PrivateNeuralAUCClassifier(
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
         self.bounds_ = np.stack(self.bounds)
         self.units_ = np.stack([arrays["centre"], arrays["unit"]])
-        self._set_network(mechanism, weights)
+        self.network_ = self._network(mechanism, weights, d)
 
 
 register_storable(PrivateNeuralAUCClassifier)

@@ -8,6 +8,7 @@ them the mutant is found by the runs of an audit, in its noise or its frequencie
 
 import inspect
 import textwrap
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,19 +18,13 @@ import numpy as np
 import pairlearn.cli.private.records as records_module
 import pairlearn.cli.private.training as training_module
 import pairlearn.estimators.private.auc as auc_module
-import pairlearn.estimators.private.mixin as mixin_module
+import pairlearn.estimators.private.base as mixin_module
 import pairlearn.estimators.private.queries as queries_module
 import pairlearn.estimators.private.ratings as ratings_module
-import pairlearn.privacy.accounting.touches as touches_module
 import pairlearn.privacy.evaluation as evaluation_module
+import pairlearn.privacy.mechanisms.all_pairs as gradient_module
 import pairlearn.privacy.mechanisms.centred as centred_module
-import pairlearn.privacy.mechanisms.gradient as gradient_module
-import pairlearn.privacy.mechanisms.localized_hinge as hinge_module
-import pairlearn.privacy.mechanisms.localized_sgd as sgd_module
-import pairlearn.privacy.mechanisms.metric_gradient as metric_module
-import pairlearn.privacy.mechanisms.noisy_entropy as entropy_module
 import pairlearn.privacy.mechanisms.noisy_sgd as noisy_module
-import pairlearn.privacy.mechanisms.single_pass as pass_module
 import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
 import pairlearn.privacy.mechanisms.tree as tree_module
 import pairlearn.privacy.narrowing as narrowing_module
@@ -41,16 +36,14 @@ import pairlearn.privacy.selection as selection_module
 from pairlearn import (
     PrivateAUCClassifier,
     PrivateAUCContinual,
-    PrivateAUCStream,
     PrivateMetricLearner,
 )
 from pairlearn.cli.private.audited import entries
 from pairlearn.estimators.private.entries import FitEntry
 from pairlearn.estimators.private.queries import EvaluationEntry
-from pairlearn.privacy.mechanisms.base import PrivateFit
-from pairlearn.privacy.mechanisms.gradient import LocalizedGradient
-from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
-from pairlearn.privacy.mechanisms.noisy_sgd import NoisyMetricSGD, NoisySGD
+from pairlearn.losses import DistanceLogistic
+from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.votes import VoteLimits
 
@@ -186,8 +179,8 @@ def uniform(honest, source, scale, size):
 def fixed_seed(patch):
     honest = NoiseSource.made_from.__func__
 
-    def seeded(cls, seed, *, secure=True):
-        source = honest(cls, 7, secure=secure)
+    def seeded(cls, seed):
+        source = honest(cls, 7)
         source.private = True
         return source
 
@@ -216,8 +209,6 @@ NOISE = [
     Mutant("noise that is smoothed along a vector", "alternating sums have less noise",
            entry("fit"), discrete(smoothed)),
     Mutant("noise x 0.9", "epsilon is larger than stated", entry("fit"), discrete(quieter(0.9))),
-    Mutant("noise x 0.9 in a stream", "epsilon is larger than stated",
-           entry("stream"), discrete(quieter(0.9))),
     Mutant("half the noise", "epsilon is twice as large", entry("metric"), discrete(quieter(0.5))),
     Mutant("noise cut at two deviations", "an output out of reach excludes a table",
            entry("fit"), discrete(cut)),
@@ -296,12 +287,14 @@ def rounds(*shares):
     return sabotage
 
 
-def an_unlisted_round(patch):
-    honest = PrivateFit.of_several.__func__
-    patch.setattr(
-        PrivateFit, "of_several",
-        classmethod(lambda cls, w, releases, *rest: honest(cls, w, releases[1:], *rest)),
-    )  # fmt: skip
+def unlisted(patch):
+    """Forget the first release of each fit."""
+    honest = mixin_module.certify
+
+    def broken(fit, *parts, **facts):
+        return honest(replace(fit, releases=fit.releases[1:]), *parts, **facts)
+
+    patch.setattr(mixin_module, "certify", broken)
 
 
 def labels_by_type(patch):
@@ -313,7 +306,7 @@ def labels_by_type(patch):
 
 def another_unit(patch):
     honest = mixin_module.certify
-    patch.setattr(mixin_module, "certify", lambda *given, unit, **facts: honest(*given, **facts))
+    patch.setattr(mixin_module, "certify", lambda *parts, unit, **facts: honest(*parts, **facts))
 
 
 AWAY, DIFFER = "times its sensitivity", "differ on the neighbour"
@@ -363,9 +356,9 @@ STATISTICS = [
     Mutant("the whole budget in each round", "epsilon grows with the rounds", entry("fit"),
            rounds(1.0, 1.0, 1.0, 1.0, 1.0), "certificate claims"),
     Mutant("a round that is not listed", "its epsilon is not counted", entry("fit"),
-           an_unlisted_round, "are listed", always=True),
+           unlisted, "are listed", always=True),
     Mutant("a search of bounds that is not paid for", "its epsilon is not counted",
-           entry("bounds"), constant(PrivateFit, "after", lambda self, releases: self),
+           entry("bounds"), unlisted,
            "are listed"),
     Mutant("half the sensitivity of the search of bounds", "epsilon is larger than stated",
            entry("bounds"), rewritten(quartiles_module, "quartile_sensitivity",
@@ -452,78 +445,29 @@ PAST = [
 # ---------------------------------------------------------------- sensitivities of each mechanism
 
 
-class InOrder(LocalizedGradient):
-    """Takes the rows as they come."""
+def with_release(old, new):
+    """Return a sabotage of `release_vector`, for passes over pairs."""
 
-    def fit(self, Z, signs, *, setting, noise):
-        noise.permutation = np.arange
-        return super().fit(Z, signs, setting=setting, noise=noise)
+    def sabotage(patch):
+        rewritten(release_module, "release_vector", old, new)(patch)
+        patch.setattr(noisy_module, "release_vector", release_module.release_vector)
+
+    return sabotage
 
 
 def slack(module, factor=0.5):
     return constant(module, "relative_slack", factor)
 
 
-def forgotten_term(patch):
-    forgotten = property(lambda self: np.sqrt(2.0) * max(self.equal, self.different))
-    patch.setattr(metric_module.PairLengths, "change", forgotten)
-
-
-def less_noise(patch):
-    honest = release_module.protect_on_grid
-    patch.setattr(
-        release_module, "protect_on_grid",
-        lambda values, *, scale, **rest: honest(values, scale=0.9 * scale, **rest),
-    )  # fmt: skip
-
-
-def streams_that_stay_open(patch):
-    patch.setattr(PrivateAUCStream, "_releases_once", False)
-
-
 MECHANISMS = [
     Mutant("half the sensitivity of all_pairs", "epsilon is larger than stated",
            fit(mechanism="all_pairs"), slack(gradient_module), AWAY, always=True),
-    Mutant("half the sensitivity of output_perturbation", "epsilon is larger than stated",
-           fit(mechanism="output_perturbation"), slack(gradient_module), AWAY),
-    Mutant("half the sensitivity of localized_gradient", "epsilon is larger than stated",
-           fit(mechanism="localized_gradient"), slack(gradient_module), AWAY),
-    Mutant("half the sensitivity of localized_nonsmooth", "epsilon is larger than stated",
-           fit(mechanism="localized_nonsmooth"), slack(hinge_module), AWAY),
-    Mutant("half the sensitivity of single_pass", "epsilon is larger than stated",
-           fit(mechanism="single_pass"), slack(pass_module), AWAY),
-    Mutant("half the sensitivity of localized_sgd", "epsilon is larger than stated",
-           fit(mechanism="localized_sgd"), slack(sgd_module), "but its draws allow"),
-    Mutant("half the sensitivity of the metric", "epsilon is larger than stated",
-           fit(PrivateMetricLearner), slack(metric_module), AWAY),
-    Mutant("a forgotten term of the metric's gradient", "epsilon is larger than stated",
-           fit(PrivateMetricLearner), forgotten_term, AWAY),
-    Mutant("half the sensitivity of a stream in pieces", "epsilon is larger than stated",
-           entry("stream"), slack(pass_module), AWAY),
-    Mutant("a stream steps twice at the start of a piece", "an example counts three times",
-           entry("stream"), rewritten(pass_module.SinglePass, "learn",
-                                      "pairs = clip_rows(",
-                                      "pairs = (lambda V, c: clip_rows("
-                                      "np.concatenate([V[:1], V]), c))("), AWAY),
-    Mutant("a stream that is released twice", "the second release is not paid for",
-           entry("stream"), streams_that_stay_open, "the data cause"),
-    Mutant("rows taken in their order", "a moved boundary changes every stage",
-           fit(mechanism=InOrder()), words="times"),
-    Mutant("steps above 2/L", "two runs may drift apart",
-           fit(mechanism=LocalizedPairSGD(step=1e6)),
-           rewritten(LocalizedPairSGD, "_step_size", "8.0 / bounds", "16.0 / bounds"),
-           "above the proved 2/L"),
-    Mutant("touches counted from the second step", "the noise is too small",
-           fit(mechanism="localized_sgd"),
-           lambda patch: off_by_one(patch), "by counting"),
     Mutant("less noise on the grid than stated", "epsilon is larger than stated",
-           entry("metric"), less_noise, "too small or off the grid"),
-    Mutant("less floating-point noise than stated", "epsilon is larger than stated",
-           fit(mechanism="all_pairs", secure=False),
-           lambda patch: less_floating_noise(patch), "less noise than"),
+           entry("metric"), with_release("math.ceil(total /", "math.ceil(0.9 * total /"),
+           "too small or off the grid"),
     Mutant("noise off the grid", "the last bits show the value", entry("metric"),
-           rewritten(release_module, "protect_on_grid", "np.rint(values / step).astype(np.int64)",
-                     "values / step"), "off the grid"),
+           with_release("np.rint(values / step).astype(np.int64)", "values / step"),
+           "off the grid"),
     Mutant("noise once a level of the tree", "differences of releases have no noise",
            entry("continual"), rewritten(tree_module.TreeStatistics, "release",
                                          "noise.protect_integers(total, steps)",
@@ -578,18 +522,6 @@ def whole_rows(patch, module):
         return np.full_like(weight, weight.max()), n_persons
 
     patch.setattr(module, "shares", broken)
-
-
-def less_floating_noise(patch):
-    rewritten(release_module, "release_vector", "noise.protect(values, scale)",
-              "noise.protect(values, 0.9 * scale)")(patch)  # fmt: skip
-    patch.setattr(gradient_module, "release_vector", release_module.release_vector)
-
-
-def off_by_one(patch):
-    patch.setattr(touches_module, "_cells", touches_module._cells.__wrapped__)
-    rewritten(touches_module, "_cells", "n_steps - start - 2", "n_steps - start - 3")(patch)
-    patch.setattr(sgd_module, "touch_noise", touches_module.touch_noise.__wrapped__)
 
 
 def selected(patch, old, new):
@@ -661,7 +593,7 @@ CELLS = [
     Mutant("half the sensitivity of noisy_sgd", "epsilon is larger than stated", noisy_sgd(),
            slack(noisy_module), AWAY),
     Mutant("half the sensitivity of noisy_metric_sgd", "epsilon is larger than stated",
-           fit(PrivateMetricLearner, mechanism=NoisyMetricSGD(n_partners=3)),
+           fit(PrivateMetricLearner, mechanism=NoisySGD(loss=DistanceLogistic(), n_partners=3)),
            slack(noisy_module), AWAY),
 ]  # fmt: skip
 
@@ -683,7 +615,31 @@ def every_row_of_a_person(patch):
 
 TOGETHER = "all releases together are"
 
+
+def mean_for_missing(self, X):
+    rows = np.asarray(X, dtype=np.float64)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        means = np.nan_to_num(np.nanmean(np.where(np.isfinite(rows), rows, np.nan), axis=0))
+    rows = np.where(np.isnan(rows), means, rows)
+    return np.clip(rows, self.lower, self.upper)
+
+
+def nobody_is_a_person(patch):
+    honest = mixin_module.read_persons
+
+    def broken(groups, n):
+        persons = honest(groups, n)
+        return np.where(persons < 0, persons.max(initial=-1) + 1, persons)
+
+    patch.setattr(mixin_module, "read_persons", broken)
+
+
 UNITS = [
+    Mutant("a gap is filled by the mean of the column", "one example moves all that have a gap",
+           entry("fit"), constant(PublicSetting, "clipped", mean_for_missing), AWAY, always=True),
+    Mutant("rows without an id are one person", "he or she is replaced when one row goes",
+           entry("groups", neighbours="add_remove"), nobody_is_a_person, AWAY, always=True),
     Mutant("counts of persons summed in a look", "a person with many rows counts as many",
            entry("narrowing"), rewritten(narrowing_module.Bins, "counts", SHARED, "found"), AWAY,
            always=True),
@@ -697,7 +653,7 @@ UNITS = [
            rewritten(mixin_module, "narrowed", "spent += ", "spent = spent or "),
            "certificate claims"),
     Mutant("looks that are not listed", "their epsilon is not counted", entry("narrowing"),
-           constant(PrivateFit, "after", lambda self, releases: self), "are listed"),
+           unlisted, "are listed"),
     Mutant("half the noise in looks", "epsilon is larger than stated", entry("narrowing"),
            rewritten(mixin_module, "ask_table", "protect_integers(whole, grid.scale)",
                      "protect_integers(whole, grid.scale // 2)"), AWAY),
@@ -711,12 +667,8 @@ UNITS = [
            "released on the neighbour"),
     Mutant("sums for means in the intercept of persons", "a person with many rows counts as many",
            entry("entropy-groups"),
-           rewritten(entropy_module.NoisyEntropySGD, "fit", "1.0 / np.bincount(persons)[persons]",
+           rewritten(noisy_module.NoisySGD, "_regression", "1.0 / np.bincount(persons)[persons]",
                      "np.ones(len(Z))"), AWAY, always=True),
-    Mutant("rows meet in the place of persons", "a person with many rows counts as many",
-           entry("metric-groups"),
-           rewritten(metric_module.MetricGradient, "fit", "gradient = risk(Z[drawn], signs[drawn])",
-                     "gradient = MetricPairGradient(Z, signs, radius=radius)"), AWAY),
     Mutant("rows beyond rows_per_person counted", "a person with many rows counts as many",
            entry("continual-groups"), every_row_of_a_person, AWAY, always=True),
     Mutant("rows_per_person not paid for", "epsilon grows with the rows of a person",
@@ -732,6 +684,13 @@ UNITS = [
 # --------------------------------------------------------------------------------------- votes
 
 
+def meetings_without_pairs(patch):
+    def broken(self):
+        return np.sqrt((1.0 if self.removes else 2.0) * self.most)
+
+    patch.setattr(VoteLimits, "meeting_sensitivity", property(broken))
+
+
 def halved_property(name):
     def sabotage(patch):
         honest = getattr(VoteLimits, name).fget
@@ -741,6 +700,11 @@ def halved_property(name):
 
 
 VOTES = [
+    Mutant("a fourth vote of a judge counts", "a judge with many votes counts as more",
+           entry("ratings-groups"),
+           rewritten(ratings_module, "counted_votes", "< limits.most", "<= limits.most"), AWAY),
+    Mutant("meetings as if one vote on a pair counted", "all votes of a judge are on one pair",
+           entry("ratings-groups"), meetings_without_pairs, AWAY),
     Mutant("every vote of a judge counted", "a judge with many votes counts as many",
            entry("ratings-groups"),
            rewritten(ratings_module, "counted_votes", "if persons is None:", "if True:"), AWAY,

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from pairlearn.privacy import CentredStatistics, NoiseSource, PublicSetting
+from pairlearn.privacy import CentredStatistics, PublicSetting
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.mechanisms.centred import first_radius, solve_moments
 from pairlearn.privacy.mechanisms.sufficient_statistics import Moments, Weights
@@ -171,9 +171,7 @@ def test_the_rounds_ask_for_what_the_schedule_says(n_rounds, neighbours, label, 
         answers.append(answer)
         return answer
 
-    CentredStatistics(n_rounds=n_rounds).learn(
-        release, setting=setting, noise=NoiseSource(secure=False, seed=0)
-    )
+    CentredStatistics(n_rounds=n_rounds).learn(release, setting=setting)
     shares, weights = zip(*SCHEDULES[n_rounds], strict=True)
     assert sum(shares) == pytest.approx(1.0, abs=1e-12)
     mus = np.array([one["mu"] for one in asked])

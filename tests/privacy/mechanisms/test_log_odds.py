@@ -43,7 +43,7 @@ def test_the_shares_that_clipping_kept_are_found_from_releases(d, radius):
             mu=50.0,
             n_examples=len(rows),
             neighbours="replace",
-            noise=NoiseSource(secure=False, seed=1),
+            noise=NoiseSource(seed=1),
         )
         for size, last in ((earlier, False), (radius, True))
     ]
@@ -76,7 +76,7 @@ def test_slope_and_threshold_are_those_of_bayes(d, positives, rho, half_width):
     rows, y, gap, covariance = two_normal_classes(d, positives, rho, n=30_000, seed=d)
     with pytest.warns(UserWarning, match="not private"):
         model = PrivateAUCClassifier(
-            2.0, 1e-6, bounds=(-half_width, half_width), secure=False, random_state=3
+            2.0, 1e-6, bounds=(-half_width, half_width), random_state=3
         ).fit(rows, y)
     w = model.coef_[0]
     bayes = (w @ gap) / (w @ covariance @ w)
@@ -98,7 +98,6 @@ def test_noise_does_not_make_probabilities_bold():
                 1.0,
                 1e-4,
                 bounds=(-4.0, 4.0),
-                secure=False,
                 random_state=seed,
                 mechanism=CentredStatistics(narrow_bounds=False),
             ).fit(rows, y)

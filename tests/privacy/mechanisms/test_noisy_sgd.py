@@ -12,13 +12,17 @@ from pairlearn.estimators.private.entries import FitEntry
 from pairlearn.losses import LOSSES, METRIC_LOSSES, Epanechnikov, PairLoss, Welsch, scalar
 from pairlearn.metrics import roc_auc
 from pairlearn.models import load_model
-from pairlearn.privacy import NoisyMetricSGD, NoisySGD, PublicSetting, check_mechanism, compose
+from pairlearn.privacy import NoisySGD, PublicSetting, check_mechanism, compose
 from pairlearn.privacy.audit.exact import check_entry
-from pairlearn.privacy.audit.replay import Neighbours, release_distances, worst_case_neighbours
+from pairlearn.privacy.audit.mechanism import Neighbours, release_distances, worst_case_neighbours
 from pairlearn.privacy.mechanisms.noisy_sgd import Meetings, linear_pair_sum
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import OneRowEach, rows_that_meet
 from pairlearn.reference import clipped_pair_sum
+
+
+def of_a_metric(loss="logistic", **options):
+    return NoisySGD(loss=METRIC_LOSSES.make(loss), **options)
 
 
 def make_setting(n=24, d=2, epsilon=1.0, neighbours="replace", delta=1e-3):
@@ -101,12 +105,14 @@ def test_the_kernel_of_metrics_is_the_reference(loss):
         def permutation(self, n):
             return np.arange(n)
 
-        def protect(self, values, scale):
-            released.append(values)
+        def protect_integers(self, values, scale):
+            released.append(values / scale)
             return values
 
-    mechanism = NoisyMetricSGD(n_passes=1, n_partners=5, loss=loss, different_weight=0.4, clip=0.3)
-    mechanism.fit(Z, labels, setting=make_setting(17, 3), noise=Silent(secure=False, seed=0))
+    mechanism = NoisySGD(
+        n_passes=1, n_partners=5, loss=METRIC_LOSSES.make(loss), different_weight=0.4, clip=0.3
+    )
+    fit = mechanism.fit(Z, labels, setting=make_setting(17, 3), noise=Silent(seed=0))
     chosen = METRIC_LOSSES.make(loss)
     cells = cells_of(Meetings(1, 1, 5).batches(17)[0])
     start = (chosen.parameter or 1.0) / 6 * np.eye(3)
@@ -116,7 +122,8 @@ def test_the_kernel_of_metrics_is_the_reference(loss):
     upper = wanted[np.triu_indices(3)]
     upper *= np.where(np.eye(3)[np.triu_indices(3)] == 1, 1, math.sqrt(2))
     assert np.linalg.norm(upper) > 0
-    assert np.allclose(released[0], upper, atol=1e-12, rtol=0)
+    found = released[0] * fit.releases[0].noise_scale
+    assert np.allclose(found, upper, atol=1e-5 * np.abs(upper).max(), rtol=0)
 
 
 def test_a_slope_that_is_not_finite_counts_nothing():
@@ -191,12 +198,12 @@ def test_every_pass_keeps_its_sensitivity(seed, n_batches, n_partners, metric, m
         if neighbours == "add_remove":
             other, other_labels = np.delete(Z, place, axis=0), np.delete(labels, place)
             removed = place
-        kind = NoisyMetricSGD if metric else NoisySGD
+        kind = of_a_metric if metric else NoisySGD
         distances = release_distances(
             kind(n_passes=3, n_batches=n_batches, n_partners=n_partners, clip=0.3),
             Neighbours(Z, labels, other, other_labels, removed),
             setting=setting,
-            noise=NoiseSource(seed=seed, secure=seed % 8 == 0),
+            noise=NoiseSource(seed=seed),
         )
         assert len(distances) == 3
         assert all(distance <= bound * (1 + 1e-9) for distance, bound in distances)
@@ -210,20 +217,18 @@ def test_the_lemma_is_tight_in_every_pass(neighbours, n_batches):
     pair = worst_case_neighbours(setting)
     mechanism = NoisySGD(n_passes=4, n_batches=n_batches, n_partners=7, clip=0.1, step=0.01)
     for distance, bound in release_distances(
-        mechanism, pair, setting=setting, noise=NoiseSource(secure=False, seed=0)
+        mechanism, pair, setting=setting, noise=NoiseSource(seed=0)
     ):
-        assert bound * (1 - 1e-6) <= distance <= bound
+        assert bound * (1 - 1e-5) <= distance <= bound
 
 
 @pytest.mark.parametrize(
     "mechanism",
     [NoisySGD(), NoisySGD(n_batches=3, n_partners=2, loss="hinge"), NoisySGD(radius=0.5),
-     NoisySGD(loss=Steep(), n_passes=2), NoisyMetricSGD(n_partners=3, loss="hinge")],
+     NoisySGD(loss=Steep(), n_passes=2), of_a_metric(n_partners=3, loss="hinge")],
 )  # fmt: skip
 def test_check_mechanism(mechanism):
-    report = check_mechanism(mechanism, n_random=6)
-    assert report.relations == ("replace", "add_remove")
-    assert report.largest_share > 0.7
+    assert check_mechanism(mechanism, n_random=6) > 0.7
 
 
 # -------------------------------------------------------------------------------------- learning
@@ -242,9 +247,7 @@ def clouds(n=2000, d=5, seed=0):
 def test_learns_with_any_loss(loss, n_batches):
     X, y = clouds()
     mechanism = NoisySGD(loss=loss, n_batches=n_batches)
-    model = PrivateAUCClassifier(2.0, 1e-5, bounds=(-4, 5), mechanism=mechanism, secure=False).fit(
-        X, y
-    )
+    model = PrivateAUCClassifier(2.0, 1e-5, bounds=(-4, 5), mechanism=mechanism).fit(X, y)
     # The best linear score has an AUC of 0.885.
     assert roc_auc(y, model.decision_function(X)) > 0.82
     found = model.certificate_
@@ -273,9 +276,7 @@ def test_labels_do_not_decide_who_meets():
     X, y = clouds(40)
     setting = make_setting(40, 5)
     fits = [
-        NoisySGD(n_passes=2, n_partners=5).fit(
-            X, signs, setting=setting, noise=NoiseSource(secure=False, seed=1)
-        )
+        NoisySGD(n_passes=2, n_partners=5).fit(X, signs, setting=setting, noise=NoiseSource(seed=1))
         for signs in (2.0 * y - 1, 1 - 2.0 * y)
     ]
     assert fits[0].releases == fits[1].releases
@@ -300,26 +301,25 @@ def test_metrics_by_both_mechanisms(tmp_path):
     y = rng.integers(0, 3, 2000)
     X = rng.normal(size=(2000, 4))
     X[:, 0] = 2.0 * (y - 1) + 0.3 * X[:, 0]
-    for mechanism in ("noisy_metric_sgd", NoisyMetricSGD(n_passes=2, n_batches=2, loss="hinge")):
+    for mechanism in (None, of_a_metric(n_passes=2, n_batches=2, loss="hinge")):
         model = PrivateMetricLearner(
-            8.0, bounds=(-4, 4), labels=(0, 1, 2), mechanism=mechanism, secure=False
+            8.0, bounds=(-4, 4), labels=(0, 1, 2), mechanism=mechanism
         ).fit(X, y)
         W = model.get_mahalanobis_matrix()
         assert np.linalg.eigvalsh(W)[0] > -1e-12
         assert W[0, 0] > 1.5 * W.diagonal()[1:].max()
         model.save(tmp_path / "metric.safetensors")
         again = load_model(tmp_path / "metric.safetensors")
-        assert again.mechanism == "noisy_metric_sgd"
         assert np.array_equal(again.components_, model.components_)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
-@pytest.mark.parametrize("kind", [NoisySGD, NoisyMetricSGD])
+@pytest.mark.parametrize("kind", [NoisySGD, lambda: of_a_metric()])
 def test_one_class_and_few_examples_run_through(kind, n):
     for label in (1.0, np.nan):
         fit = kind().fit(
             np.zeros((n, 2)), np.full(n, label), setting=make_setting(n),
-            noise=NoiseSource(secure=False, seed=0),
+            noise=NoiseSource(seed=0),
         )  # fmt: skip
         assert np.isfinite(fit.direction).all()
 
@@ -329,7 +329,7 @@ def test_one_class_and_few_examples_run_through(kind, n):
 
 def test_a_row_of_each_person_is_drawn():
     users = np.array([2, 0, 1, 0, 2, 2])
-    persons, noise = OneRowEach(users), NoiseSource(secure=False, seed=0)
+    persons, noise = OneRowEach(users), NoiseSource(seed=0)
     counts = np.zeros((6, 7))
     for _ in range(3000):
         order = noise.permutation(5)
@@ -370,7 +370,7 @@ def test_persons_count_alike_and_the_certificate_says_so():
     turned = np.where(np.arange(1200) < 400, -1.0, 1.0)
     person = np.repeat(np.arange(1200), rows)
     X = (turned * (2.0 * y - 1.0))[person, None] + 0.5 * rng.normal(size=(len(person), 1))
-    model = PrivateAUCClassifier(8.0, 1e-5, bounds=(-3, 3), mechanism="noisy_sgd", secure=False)
+    model = PrivateAUCClassifier(8.0, 1e-5, bounds=(-3, 3), mechanism="noisy_sgd")
     alike = model.fit(X, y[person], groups=person)
     assert alike.certificate_.unit == "person"
     assert alike.certificate_.n_examples == 1200
@@ -385,18 +385,18 @@ def test_refusals():
         PrivateAUCClassifier(bounds=(-4, 5), mechanism=NoisySGD(n_batches=20)).fit(X, y)
     with pytest.raises(ValueError, match="n_batches=2 batches of 3 examples"):
         PrivateAUCClassifier(bounds=(-4, 5), mechanism=NoisySGD(n_batches=2)).fit(X[:3], y[:3])
-    for loss in (Welsch(), "hinge_no_bias", METRIC_LOSSES.make("logistic")):
+    for loss in ("hinge_no_bias", 3.0):
         with pytest.raises(ValueError, match="loss must be"):
             NoisySGD(loss=loss)
-    with pytest.raises(ValueError, match="loss of a squared distance"):
-        NoisyMetricSGD(loss=LOSSES.make("logistic"))
+    for loss in (Welsch(), METRIC_LOSSES.make("logistic")):
+        with pytest.raises(ValueError, match="a mechanism that learns a score is needed"):
+            PrivateAUCClassifier(bounds=(-4, 5), mechanism=NoisySGD(loss=loss)).fit(X, y)
+    for mechanism in (NoisySGD(), "noisy_sgd"):
+        with pytest.raises(ValueError, match="loss of a squared distance"):
+            PrivateMetricLearner(bounds=(-4, 5), mechanism=mechanism).fit(X, y)
     for name in ("n_passes", "n_batches", "n_partners"):
         with pytest.raises(ValueError, match=name):
             NoisySGD(**{name: 0})
     for name in ("clip", "step", "noise_limit", "radius"):
         with pytest.raises(ValueError, match=name):
             NoisySGD(**{name: 0.0})
-    with pytest.raises(ValueError, match="belong to mechanism='metric_gradient'"):
-        PrivateMetricLearner(bounds=(-4, 5), mechanism="noisy_metric_sgd", n_steps=3).fit(X, y)
-    with pytest.raises(ValueError, match="metric mechanism must be"):
-        PrivateMetricLearner(bounds=(-4, 5), mechanism="noisy_sgd").fit(X, y)

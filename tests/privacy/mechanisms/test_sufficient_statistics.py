@@ -9,7 +9,6 @@ from hypothesis.extra.numpy import arrays
 
 from pairlearn.privacy.mechanisms.sufficient_statistics import (
     Weights,
-    _summed,
     clip_to_ball,
     record_statistics,
     release_moments,
@@ -76,17 +75,7 @@ def test_unproved_weights_are_refused():
         Weights.free(1.0).sensitivity("other")
 
 
-@pytest.mark.parametrize("second", [False, True])
-def test_sum_equals_the_sum_of_records(second):
-    rng = np.random.default_rng(0)
-    V = rng.normal(size=(50, 4))
-    signs = np.where(rng.random(50) < 0.4, 1.0, -1.0)
-    weights = Weights.free(0.7, second_moments=second)
-    records = record_statistics(V, signs, weights=weights)
-    assert np.allclose(records.sum(axis=0), _summed(V, signs, weights=weights), atol=1e-12)
-
-
-def release(secure=False, seed=0, mu=1e6, n=300, **changes):
+def release(seed=0, mu=1e6, n=300, **changes):
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(n, 3)) + 0.3
     signs = np.where(rng.random(n) < 0.3, 1.0, -1.0)
@@ -97,14 +86,13 @@ def release(secure=False, seed=0, mu=1e6, n=300, **changes):
         mu=mu,
         n_examples=n,
         neighbours="replace",
-        noise=NoiseSource(secure=secure, seed=seed),
+        noise=NoiseSource(seed=seed),
     )
     return Z, signs, release_moments(Z, signs, **(values | changes))
 
 
-@pytest.mark.parametrize("secure", [False, True])
-def test_without_noise_the_moments_are_the_moments(secure):
-    Z, signs, moments = release(secure=secure, mu=1e4)
+def test_without_noise_the_moments_are_the_moments():
+    Z, signs, moments = release(mu=1e4)
     V, lengths = clip_to_ball((Z - 0.2) / 2.0)
     tolerance = 1e-5
     assert np.allclose(moments.label_mean, (V * signs[:, None]).mean(0), atol=tolerance)
@@ -114,13 +102,12 @@ def test_without_noise_the_moments_are_the_moments(secure):
     assert moments.length == pytest.approx(lengths.mean(), abs=tolerance)
 
 
-@pytest.mark.parametrize("secure", [False, True])
-def test_noise_has_the_stated_size(secure):
+def test_noise_has_the_stated_size():
     # Mean of 200 x 14 squared normals; 5 standard errors, false-alarm rate below 1e-6.
     mu = 0.5
     draws = []
     for seed in range(200):
-        Z, signs, moments = release(secure=secure, seed=seed, mu=mu)
+        Z, signs, moments = release(seed=seed, mu=mu)
         V, lengths = clip_to_ball((Z - 0.2) / 2.0)
         w = moments.weights
         exact = (V * signs[:, None]).mean(0), V.mean(0), signs.mean(), lengths.mean()
@@ -144,16 +131,8 @@ def test_noise_has_the_stated_size(secure):
     assert moments.deviation * len(Z) == pytest.approx(moments.release.noise_scale)
 
 
-def test_secure_noise_pays_for_rounding():
-    *_, plain = release(mu=0.5)
-    *_, secure = release(secure=True, mu=0.5)
-    assert secure.release.sensitivity > plain.release.sensitivity
-    assert secure.release.noise_scale > plain.release.noise_scale
-    assert secure.release.noise_scale < plain.release.noise_scale * 1.001
-
-
-def test_secure_release_lies_on_the_grid():
-    *_, moments = release(secure=True, mu=0.5)
+def test_a_release_lies_on_the_grid():
+    *_, moments = release(mu=0.5)
     step = moments.release.noise_scale / (1 << 20)
     cells = moments.label_mean * 300 / step
     assert np.allclose(cells, np.rint(cells), atol=1e-3)

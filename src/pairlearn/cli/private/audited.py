@@ -12,14 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pairlearn.estimators import (
-    PrivateAUCClassifier,
-    PrivateEntropyRegressor,
-    PrivateMetricLearner,
-    audit_entries,
-)
-from pairlearn.estimators.private.entries import FitEntry, RegressionEntry
-from pairlearn.privacy import Certificate, Entry, get_mechanism
+from pairlearn.estimators import PrivateAUCClassifier, audit_entries
+from pairlearn.estimators.private.entries import FitEntry
+from pairlearn.privacy import Certificate, Entry
 from pairlearn.privacy.audit.neighbours import Table
 from pairlearn.typing import Vector
 
@@ -37,17 +32,8 @@ def entries(
 
 
 def entry_of_mechanism(mechanism: str, *, n: int, n_features: int, **claim: Any) -> Entry:
-    """Return the entry of a fit by a named mechanism: of a score, a metric or a regression."""
+    """Return the entry of a fit by a named mechanism."""
     options: dict[str, Any] = {**claim, "bounds": (-1.0, 1.0), "n_examples": n}
-    learns = get_mechanism(mechanism, learns=None).learns
-    if learns == "metric":
-        options["mechanism"] = mechanism
-        return FitEntry(PrivateMetricLearner(**options), n=n, n_features=n_features)
-    if learns == "regression":
-        regressor = PrivateEntropyRegressor(
-            mechanism=mechanism, target_bounds=(-2.0, 2.0), **options
-        )
-        return RegressionEntry(regressor, n=n, n_features=n_features)
     model = PrivateAUCClassifier(mechanism=mechanism, **options)
     return FitEntry(model, n=n, n_features=n_features, name=f"fit by {mechanism}")
 

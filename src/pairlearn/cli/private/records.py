@@ -10,20 +10,18 @@ A TOML file lists the public facts before the data are read::
                                     # ["site", "patient"] if it takes several columns to tell
     private_bounds = true           # optional: bounds are found, with a fifth of the budget, inside
                                     # those given, which may then be far too wide
-    one_line_per_row = true         # optional: no field holds a line end, whatever quotes it holds
+    line_ends_in_fields = true      # optional: a field in quotes may hold line ends
 
     [features]
     age = [18, 100]                 # bounds
     children = { bounds = [0, 4], levels = 5 }
 
-A record is one row, and is read by itself: whatever it holds, the rows of other records stay as
-they are. A record is a line, or several if a field in quotes holds line ends. A quote opens a field
-at its start only. The lines after it belong to the record only if the quote closes before a
-delimiter or a line end, and the record then has as many fields as the first line of the file. Else
-the line is a row by itself, split at each delimiter. So each record is one row in every file that a
-CSV writer makes: it puts quotes around a field with a delimiter, a quote or a line end in it, and
-doubles the quotes inside. In other files two fields with stray quotes can look like the two ends of
-one field. ``one_line_per_row`` is for those: each line is a row, and the promise is about one line.
+A line is one row, and is read by itself: whatever quotes it holds, the rows of other lines stay as
+they are. With ``line_ends_in_fields`` a record may have several lines: a quote opens a field at its
+start only, and the lines after it belong to the record only if the quote closes before a delimiter
+or a line end, and the record then has as many fields as the first line of the file. That is for
+files of a CSV writer; in others two fields with stray quotes can look like the two ends of one, and
+swallow the rows of others between them.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ from pairlearn.cli.shared.settings import read_toml
 
 _KEYS = (
     "label", "labels", "target_bounds", "person", "delimiter", "private_bounds",
-    "one_line_per_row", "features",
+    "line_ends_in_fields", "features",
 )  # fmt: skip
 #: Names that a message lists.
 _SHOWN = 10
@@ -62,13 +60,13 @@ class PublicFacts:
     person: tuple[str, ...] = ()
     delimiter: str = ","
     private_bounds: bool = False
-    one_line_per_row: bool = False
+    line_ends_in_fields: bool = False
     target_bounds: tuple[float, float] | None = None
 
     @property
     def rows(self) -> str:
         """What a certificate says about rows."""
-        return f"one for each {'line' if self.one_line_per_row else 'record'} of a CSV file"
+        return f"one for each {'record' if self.line_ends_in_fields else 'line'} of a CSV file"
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
     check(target is None or _is_pair(target),
           f"target_bounds must be two numbers, as in target_bounds = [0, 100], got {target!r}."
           )  # fmt: skip
-    for name in ("private_bounds", "one_line_per_row"):
+    for name in ("private_bounds", "line_ends_in_fields"):
         check(isinstance(plain.get(name, False), bool), f"{name} must be true or false.")
     delimiter = plain.get("delimiter", ",")
     check(isinstance(delimiter, str) and len(delimiter) == 1 and delimiter not in '"\r\n',
@@ -141,7 +139,7 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
     return PublicFacts(
         tuple(features), lower, upper, tuple(levels), str(label),
         None if labels is None else (labels[0], labels[1]), tuple(persons), delimiter,
-        plain.get("private_bounds", False), plain.get("one_line_per_row", False),
+        plain.get("private_bounds", False), plain.get("line_ends_in_fields", False),
         None if target is None else (float(target[0]), float(target[1])),
     )  # fmt: skip
 
@@ -181,10 +179,10 @@ def read_rows(path: str, facts: PublicFacts) -> Rows:
         )
     place_of = {name: k for k, name in enumerate(names)}
     places = [place_of[name] for name in wanted]
-    one_line = facts.one_line_per_row
+    width = len(names) if facts.line_ends_in_fields else None
     cells = [
         [fields[k] if k < len(fields) else None for k in places]
-        for fields in _records(texts[1:], facts.delimiter, None if one_line else len(names))
+        for fields in _records(texts[1:], facts.delimiter, width)
     ]
     d = len(facts.features)
     return Rows(

@@ -25,7 +25,7 @@ _OWNED = {
     **dict.fromkeys(
         ("labels", "levels", "target_bounds"), "it is public; write it into the file of --bounds."
     ),
-    **dict.fromkeys(("secure", "random_state"), "the noise of a released model must be secret."),
+    "random_state": "the noise of a released model must be secret.",
 }
 
 

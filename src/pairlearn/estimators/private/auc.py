@@ -12,49 +12,35 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.private.mixin import PrivateMixin
+from pairlearn.estimators.private.base import PrivateMixin
 from pairlearn.estimators.shared.examples import product, refuse_overflow
-from pairlearn.estimators.shared.features_seen import check_columns, column_names, see_columns
+from pairlearn.estimators.shared.features_seen import check_columns, column_names
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
-from pairlearn.privacy.mechanisms.centred import CentredStatistics
-from pairlearn.privacy.mechanisms.sufficient_statistics import Moments
-from pairlearn.privacy.narrowing import NoisyCounts, narrowed
-from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.public_maps import map_publicly, mapped_setting
+from pairlearn.privacy.public_maps import mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_labels
 from pairlearn.typing import Vector
 
-_NO_THRESHOLD = "none: no threshold was released"
 
+def _determines(what: str) -> Callable[[PrivateAUCClassifier], bool]:
+    """Return the check that the releases determine a threshold, and with it log odds."""
 
-def _refusal(what: str, mechanism: str) -> AttributeError:
-    return AttributeError(
-        f"{mechanism} releases a direction and no {what}: finding it on private examples would "
-        'cost more privacy. Use decision_function, or mechanism="statistics", whose releases '
-        "determine it."
-    )
+    def known(model: PrivateAUCClassifier) -> bool:
+        if hasattr(model, "certificate_") and model.log_odds_ is None:
+            raise AttributeError(
+                f"{model.certificate_.mechanism} releases a direction and no {what}: finding it on "
+                "private examples would cost more privacy. Use decision_function, or "
+                'mechanism="statistics", whose releases determine it.'
+            )
+        return True
 
-
-def _has_threshold(model: PrivateAUCClassifier) -> bool:
-    fitted = getattr(model, "certificate_", None)
-    if fitted is not None and fitted.public.get("threshold") == _NO_THRESHOLD:
-        raise _refusal("threshold", fitted.mechanism)
-    return True
-
-
-def _has_log_odds(model: PrivateAUCClassifier) -> bool:
-    fitted = getattr(model, "certificate_", None)
-    if fitted is not None and model.log_odds_ is None:
-        raise _refusal("probabilities", fitted.mechanism)
-    return True
+    return known
 
 
 class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -76,7 +62,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         default mechanism narrows bounds that turn out far too wide, with at most .15 of mu^2;
         ``CentredStatistics(narrow_bounds=False)`` keeps them as given. If they are unknown,
         `PrivateBounds` finds some inside a public range with a fifth of the budget, and "private"
-        does so without a range; `privacy.planner.plan` says whether it pays.
+        does so without a range.
     levels : array-like of int, optional
         0 for a continuous feature, k for a code of k equally spaced levels.
     labels : tuple (negative, positive), default=(0, 1)
@@ -99,9 +85,6 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         `pairlearn.features` must use public numbers only; a map that learns from examples is
         refused. Noise grows with the root of the number of mapped features, so nonlinear maps pay
         with many examples only.
-    secure : bool, default=True
-        Discrete noise on a grid, which closes the floating-point gap of the noise. False is faster
-        and gives floating-point noise; the certificate says so.
     random_state : int, optional
         Makes the noise reproducible: for simulations only. The certificate then says that the
         model is not private, and a warning is given.
@@ -157,21 +140,19 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         n_examples: int | None = None,
         public_centre: ArrayLike | None = None,
         features: str | FeatureMap = "linear",
-        secure: bool = True,
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
         self.epsilon, self.delta, self.bounds, self.levels = epsilon, delta, bounds, levels
         self.labels, self.mechanism, self.neighbours = labels, mechanism, neighbours
         self.n_examples, self.public_centre, self.features = n_examples, public_centre, features
-        self.secure, self.random_state, self.ledger = secure, random_state, ledger
+        self.random_state, self.ledger = random_state, ledger
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    _not_stored = (*PrivateMixin._not_stored, "mechanism")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
         "intercept": ArraySpec(()),
@@ -209,7 +190,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
 
     def _stored_mechanism(self) -> Any:
         """Return the mechanism that the certificate names; the file does not hold its constants."""
-        return self._mechanism_of(self.certificate_)
+        try:
+            return get_mechanism(self.certificate_.mechanism).name
+        except ValueError as error:
+            raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> PrivateAUCClassifier:
         """Learn from examples.
@@ -224,7 +208,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             The person of each row, for mechanism="statistics" and "noisy_sgd". The guarantee then
             protects a person with all rows. Each person has the same weight, and n is the number
             of persons. A person is an exact text or integer ("007" is not "7"), or several of them:
-            a data frame of k columns, or tuples. All rows with a missing id are one person.
+            a data frame of k columns, or tuples. Rows with a missing id count
+            nowhere.
 
             scikit-learn's cross-validation gives its own `groups` to the splitter only, and `fit`
             cannot notice. To pass them on, use
@@ -238,90 +223,28 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         PrivateAUCClassifier
             The fitted estimator.
         """
-        rows, names = self._table(X), column_names(X)
-        mechanism = get_mechanism(self.mechanism)
+        rows, mechanism = self._table(X), get_mechanism(self.mechanism)
         y = self._signs(y, len(rows))
-        fit, setting, noise, cautions = self._learn(mechanism, rows, y, groups)
-        unit = "example" if groups is None else "person"
-        self._publish(fit, mechanism, setting, noise, cautions, unit)
-        see_columns(self, names)
+        fit, setting, fitted = self._learn(mechanism, rows, y, groups, self._public_labels())
+        self._publish(column_names(X), **self._linear(fit, setting, fitted), **fitted)
         return self
 
-    def fit_by_releases(
-        self,
-        release_of: Callable[[PublicSetting], Callable[..., Moments]],
-        ask: Callable[..., NoisyCounts],
-        *,
-        n_rows: int,
-        n_features: int,
-        noise: NoiseSource,
-        facts: Mapping[str, str],
-        persons: bool = False,
-    ) -> PrivateAUCClassifier:
-        """Learn from moments that are released elsewhere, for instance on many machines."""
-        # `release_of` takes the public setting and returns the `release` of
-        # `CentredStatistics.learn`; `ask` is that of `privacy.narrowing.narrowed`. They are called
-        # after the ledger has recorded the cost. With neighbours="add_remove", `n_rows` is used
-        # only to refuse more rows than `n_examples`. With `persons`, it counts persons, and they
-        # are what is protected.
-        mechanism = get_mechanism(self.mechanism)
-        if not isinstance(mechanism, CentredStatistics):
-            raise ValueError(
-                f"{mechanism.name} needs all examples in one place; over partitions use the "
-                "mechanism 'statistics', whose sums add up."
-            )
-        if self._search() is not None:
-            raise ValueError(
-                "bounds are found in one table only; over partitions give public bounds "
-                "(lower, upper)."
-            )
-        if self.features != "linear":
-            raise ValueError(
-                f"over partitions scores are linear, got features={self.features!r}; leave it at "
-                '"linear", or map the columns beforehand with public numbers.'
-            )
-        setting = self._setting(self._public_number(n_rows), n_features)
-        cautions = self._cautions(setting.delta, setting.n_examples)
-        mechanism.check(setting, noise)
-        unit = "person" if persons else "example"
-        if self.ledger is not None:
-            units = "persons" if persons else "n"
-            name = f"fit of {mechanism.name} over partitions, {units} = {setting.n_examples}"
-            cost = mechanism.cost(setting)
-            self.ledger.spend(name, **cost, neighbours=setting.neighbours, unit=unit)
-        releases: list[Release] = []
-        if self._narrows(mechanism):
-            setting, releases = narrowed(setting, ask)
-        self.features_ = map_publicly(self.features, setting)
-        fit = mechanism.learn(release_of(setting), setting=setting, noise=noise)
-        if releases:
-            fit = fit.after(releases)
-        self.bounds_ = np.stack([setting.lower, setting.upper])
-        self._publish(fit, mechanism, setting, noise, cautions, unit, facts)
-        return self
+    def _public_labels(self) -> dict[str, str]:
+        return {"labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}"}
 
-    def _publish(
-        self,
-        fit: PrivateFit,
-        mechanism: Mechanism,
-        setting: PublicSetting,
-        noise: NoiseSource,
-        cautions: tuple[str, ...],
-        unit: str = "example",
-        facts: Mapping[str, str] | None = None,
-    ) -> None:
-        """Store the releases, and nothing else of the data."""
-        known = {
-            "labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}",
-            "threshold": _NO_THRESHOLD if fit.threshold is None else "from the releases",
-        }
-        self._certify(fit, mechanism, setting, noise, cautions, {**(facts or {}), **known}, unit)
-        self.classes_ = public_classes(self.labels)
-        mapped = mapped_setting(self.features_, setting)
-        self.coef_ = (fit.direction / mapped.unit)[None, :]
+    def _linear(
+        self, fit: PrivateFit, setting: PublicSetting, fitted: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the fitted attributes of a linear score."""
+        mapped = mapped_setting(fitted["features_"], setting)
+        coef = fit.direction / mapped.unit
         threshold = 0.0 if fit.threshold is None else fit.threshold
-        self.intercept_ = np.array([-threshold - float(self.coef_[0] @ mapped.middle)])
-        self.log_odds_ = None if fit.log_odds is None else np.array(fit.log_odds)
+        return {
+            "classes_": public_classes(self.labels),
+            "coef_": coef[None, :],
+            "intercept_": np.array([-threshold - float(coef @ mapped.middle)]),
+            "log_odds_": None if fit.log_odds is None else np.array(fit.log_odds),
+        }
 
     def decision_function(self, X: ArrayLike) -> Vector:
         """Return the score of each row of `X`, clipped as in `fit`; positives score higher."""
@@ -334,14 +257,14 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         with np.errstate(over="ignore"):
             return refuse_overflow(scores + self.intercept_[0], self.coef_)
 
-    @available_if(_has_threshold)  # type: ignore[untyped-decorator]
+    @available_if(_determines("threshold"))  # type: ignore[untyped-decorator]
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label of each row of `X`; it needs a mechanism that releases a threshold."""
         check_is_fitted(self, "coef_")
         labels: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
         return labels
 
-    @available_if(_has_log_odds)  # type: ignore[untyped-decorator]
+    @available_if(_determines("probabilities"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> Vector:
         """Return probabilities of ``classes_``, by a normal model with the released moments."""
         check_is_fitted(self, "coef_")

@@ -1,38 +1,46 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A private linear classifier of a stream, released many times for one budget."""
+"""A private linear classifier of a stream, released once or many times for one budget."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.estimators.private.running import PrivateRunning
+from pairlearn.estimators.private.auc import PrivateAUCClassifier
+from pairlearn.estimators.shared.features_seen import check_columns
 from pairlearn.estimators.shared.storage import register_storable
+from pairlearn.features import Identity
 from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.privacy.accounting.certificate import cautions_about
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting
+from pairlearn.privacy.mechanisms.base import PublicSetting, certify
 from pairlearn.privacy.mechanisms.tree import SumTree, TreeStatistics
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import FirstRows
+from pairlearn.privacy.records import read_table
+from pairlearn.privacy.release import paid_noise
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count
 
 
-class PrivateAUCContinual(PrivateRunning):
-    r"""A private classifier of all examples so far, released many times for one budget.
+class PrivateAUCContinual(PrivateAUCClassifier):
+    r"""A private classifier of all examples so far, released up to `n_releases` times.
 
     `partial_fit` takes the next examples. `release` publishes a model of all examples since the
-    beginning, up to `n_releases` times. The guarantee covers all of these models together: it uses
-    sums in a binary tree (`privacy.mechanisms.tree`), and each example is in
-    floor(log2(n_releases)) + 1 of them. The times of the releases and the numbers of examples
-    between them are public.
+    beginning. The guarantee covers all models together: it uses sums in a binary tree
+    (`privacy.mechanisms.tree`), and each example is in floor(log2(n_releases)) + 1 of them. The
+    times of the releases and the numbers of examples between them are public. For a table that is
+    there as a whole, `PrivateAUCClassifier` is better.
 
-    For one release, `PrivateAUCStream` and `PrivateAUCClassifier` are better. For more than about
-    ten releases from one budget, this estimator is. Between releases it holds sums without noise,
-    which are as secret as the data, so it cannot be pickled or copied, nor go on in a forked
-    process. `save` writes the last released model and nothing else.
+    Between releases it holds sums without noise, which are as secret as the data, so it cannot be
+    pickled or copied, nor go on in a forked process: each copy would release the same examples
+    anew. `save` writes the last released model and nothing else. Public arguments must not change
+    between the start and the end of a stream.
 
     Parameters
     ----------
@@ -53,18 +61,16 @@ class PrivateAUCContinual(PrivateRunning):
     public_centre : array-like, optional
         A typical value of each feature known without the data. It helps more here than elsewhere,
         since no release is spent on finding it.
-    secure : bool, default=True
-        Discrete noise; see `PrivateAUCClassifier`.
     random_state : int, optional
         Makes the noise reproducible, hence the model not private.
     ledger : PrivacyLedger, optional
         A budget shared with other releases; the first release enters the cost of all of them.
     rows_per_person : int, optional
         Public: how many rows of a person count. `partial_fit` then needs `groups`, the person of
-        each row. The first rows of each person count, and later ones are left out; how many is not
-        shown. The noise grows by this factor, and the guarantee protects a person with all rows
-        who is replaced, at the same places of the stream, by another (lemma 20). The stream
-        remembers the ids of its persons.
+        each row. The first rows of each person count, and later ones are left out, as are rows
+        without an id; how many is not shown. The noise grows by this factor, and the guarantee
+        protects a person with all rows who is replaced, at the same places of the stream, by
+        another (lemma 20). The stream remembers the ids of its persons.
 
     Attributes
     ----------
@@ -87,10 +93,16 @@ class PrivateAUCContinual(PrivateRunning):
     4
     """
 
-    _why_no_copy = (
-        "this estimator holds sums without noise and cannot be pickled or copied; save(path) "
-        "writes the last released model."
-    )
+    #: The tree of the stream; None if no stream runs. This and what follows is secret.
+    _state: SumTree | None = None
+    _process: int | None = None
+    #: The public facts at the start of the stream, which set its noise.
+    _frozen: Mapping[str, str] = {}
+    _persons: FirstRows | None = None
+    #: One source for all nodes, so that a seed does not give two nodes the same noise.
+    _noise: NoiseSource | None = None
+    _paid_by: PrivacyLedger | None = None
+    _width = 0
 
     def __init__(
         self,
@@ -103,7 +115,6 @@ class PrivateAUCContinual(PrivateRunning):
         levels: ArrayLike | None = None,
         labels: tuple[Any, Any] = (0, 1),
         public_centre: ArrayLike | None = None,
-        secure: bool = True,
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
         rows_per_person: int | None = None,
@@ -116,24 +127,57 @@ class PrivateAUCContinual(PrivateRunning):
             labels=labels,
             n_examples=n_examples,
             public_centre=public_centre,
-            secure=secure,
             random_state=random_state,
             ledger=ledger,
         )
         self.n_releases, self.rows_per_person = n_releases, rows_per_person
 
-    @property
-    def _unit(self) -> str:  # type: ignore[override]
-        return "example" if self.rows_per_person is None else "person"
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
+        """Start a new stream, learn from one table as `partial_fit` does, and release once."""
+        self._forget()
+        return self.partial_fit(X, y, groups).release()
 
-    def _counted(self, groups: Any, n_rows: int) -> tuple[Any, Any]:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
+        """Learn from the next examples of the stream, without publishing anything.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Examples and labels, as for `PrivateAUCClassifier.fit`.
+        groups : array-like of shape (n,), optional
+            The person of each row, with `rows_per_person`.
+
+        Returns
+        -------
+        PrivateAUCContinual
+            The estimator itself.
+        """
+        rows = self._table(X)
+        y = self._signs(y, len(rows))
+        check_columns(self, X, reset=self._state is None)
+        counting = self._counting(groups, len(rows))
+        setting = self._begun(rows.shape[1])
+        assert self._state is not None
+        if counting is None:
+            self._tree().learn(self._state, setting.to_standard(rows), y, setting=setting)
+            return self
+        mask, counts = counting
+        self._tree().check_room(self._state, int(mask.sum()), setting)
+        # Before rows are learned: an interrupted chunk that comes again counts less, not more.
+        assert self._persons is not None
+        self._persons.remember(counts)
+        self._tree().learn(self._state, setting.to_standard(rows[mask]), y[mask], setting=setting)
+        return self
+
+    def _counting(self, groups: Any, n_rows: int) -> tuple[Mask, dict[Any, int]] | None:
+        """Return which rows count, and what to remember of the persons of the stream."""
         if self.rows_per_person is None:
             if groups is not None:
                 raise ValueError(
                     "groups, the person of each row, needs rows_per_person: the public number of "
                     "rows of each person that count, the first ones; give both, or neither."
                 )
-            return slice(None), None
+            return None
         most = check_count("rows_per_person", self.rows_per_person)
         if groups is None:
             raise ValueError(
@@ -143,23 +187,113 @@ class PrivateAUCContinual(PrivateRunning):
         # Before the stream begins, `rows_per_person` may still change, after a call that failed.
         if self._state is None or self._persons is None:
             self._persons = FirstRows(most)
-        kept, later = self._persons.taken(groups, n_rows)
-        return kept, later
+        return self._persons.taken(groups, n_rows)
+
+    def release(self) -> Self:
+        """Publish a model of all examples since the beginning; return the estimator itself."""
+        if self._state is None:
+            raise ValueError("there is nothing to release; call partial_fit first.")
+        setting, tree = self._begun(self._width), self._tree()
+        k, n = self.rows_per_person or 1, setting.n_examples
+        unit = "example" if self.rows_per_person is None else "person"
+        cautions = cautions_about(setting.delta, n, seeded=self.random_state is not None)
+        tree.check_releases(self._state)
+        if self._noise is None:
+            # A first release that was interrupted after the payment is not paid for again.
+            self._noise = paid_noise(
+                self.ledger, f"{self.n_releases} releases of {tree.name}, n <= {n}",
+                seed=self.random_state, cautions=cautions, mu=k * setting.mu,
+                neighbours=setting.neighbours, unit=unit,
+            )  # fmt: skip
+            self._paid_by = self.ledger
+        elif self.ledger not in (None, self._paid_by):
+            raise ValueError(
+                "the first release paid for all of them, and this ledger did not record it: give "
+                "the ledger before the first release, or set ledger=None."
+            )
+        fit = tree.release(self._state, setting=setting, noise=self._noise)
+        listed = tuple(replace(one, sensitivity=k * one.sensitivity) for one in fit.releases)
+        features = Identity.of(setting.n_features)
+        certificate = certify(
+            replace(fit, releases=listed), tree.name, setting=setting, noise=self._noise,
+            public=self._public_labels() | self._facts_of_stream(n), warnings=cautions, unit=unit,
+            rows_per_person=self.rows_per_person,
+        )  # fmt: skip
+        fitted = {
+            "certificate_": certificate,
+            "bounds_": np.stack([setting.lower, setting.upper]),
+            "features_": features,
+            "n_features_in_": setting.n_features,
+        }
+        names = getattr(self, "feature_names_in_", None)
+        self._publish(names, **self._linear(fit, setting, fitted), **fitted)
+        return self
+
+    def _facts_of_stream(self, n: int) -> dict[str, str]:
+        facts = {
+            "number of examples": f"at most {n}, given by the caller",
+            "releases": f"up to {self.n_releases}; their times, and how many examples came "
+            "between them",
+        }
+        if self.rows_per_person is not None:
+            facts["rows of a person"] = (
+                f"the first {self.rows_per_person} count, later ones are left out"
+            )
+        return facts
+
+    def _tree(self) -> TreeStatistics:
+        return TreeStatistics(n_releases=self.n_releases)
+
+    def _table(self, X: Any) -> Vector:
+        if self._state is None:
+            return super()._table(X)
+        return read_table(X, n_features=self._width, known_from="the stream began with {}")
 
     def _setting(self, n: int, d: int) -> PublicSetting:
+        if self._search() is not None:
+            raise ValueError(
+                "a stream sees each example once, so it cannot search for bounds first; give "
+                "public bounds, or use PrivateAUCClassifier."
+            )
         setting = super()._setting(n, d)
         if self.rows_per_person is None:
             return setting
         # A person is as many changes of one row as rows of a person count.
-        most = check_count("rows_per_person", self.rows_per_person)
-        return replace(setting, budget=setting.mu / most)
+        return replace(
+            setting, budget=setting.mu / check_count("rows_per_person", self.rows_per_person)
+        )
 
-    def _cost(self, setting: PublicSetting) -> dict[str, float]:
-        cost = super()._cost(setting)
-        return {name: price * (self.rows_per_person or 1) for name, price in cost.items()}
+    def _begun(self, d: int) -> PublicSetting:
+        """Return the public setting of the stream; start the stream if there is none."""
+        if self._state is not None and self._process != os.getpid():
+            raise RuntimeError(
+                "this stream was begun in another process, of which this one is a fork; two "
+                "copies of it would release the same examples twice for one budget. Learn and "
+                "release it where it began, or begin a new stream here."
+            )
+        setting = self._setting(check_count("n_examples", self.n_examples), d)  # type: ignore[arg-type]
+        tree = self._tree()
+        tree.check(setting)
+        facts = {
+            name: repr(getattr(self, name))
+            for name in ("n_examples", "epsilon", "delta", "bounds", "levels", "labels",
+                         "public_centre", "n_releases", "rows_per_person")
+        }  # fmt: skip
+        if self._state is None:
+            self._state, self._frozen, self._width = tree.begin(setting), facts, d
+            self._process = os.getpid()
+        changed = [name for name, value in facts.items() if value != self._frozen[name]]
+        if changed:
+            raise ValueError(
+                f"{', '.join(changed)} changed after the stream had begun, but its noise depends "
+                f"on the first values. Set them back, or begin a new {type(self).__name__}."
+            )
+        return setting
 
-    def _public(self, setting: PublicSetting) -> dict[str, Any]:
-        return super()._public(setting) | {"rows_per_person": self.rows_per_person}
+    def _forget(self) -> None:
+        """End the stream and forget the releases."""
+        for name in [name for name in vars(self) if name.endswith("_") or name in _OF_STREAM]:
+            delattr(self, name)
 
     def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
         """Return the last released model as `Storable.to_record` does."""
@@ -167,48 +301,32 @@ class PrivateAUCContinual(PrivateRunning):
             raise ModelFileError("nothing has been released yet; call release() first.")
         return super().to_record(provenance)
 
-    def _learner(self) -> TreeStatistics:
-        return TreeStatistics(n_releases=self.n_releases)
+    def _stored_mechanism(self) -> Any:
+        if self.certificate_.mechanism != TreeStatistics.name:
+            raise ModelFileError(
+                f"this model is released by {TreeStatistics.name!r}, but its certificate names "
+                f"{self.certificate_.mechanism[:60]!r}."
+            )
+        return self.mechanism
 
-    def _begin(self, state: SumTree, public: dict[str, Any], d: int) -> None:
-        # One source for all nodes, so that a seed does not give two nodes the same noise.
-        self._noise = NoiseSource.made_from(self.random_state, secure=self.secure)
-        super()._begin(state, public, d)
+    def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
+        # The actual number of rows is not public, only the largest one.
+        found = super()._provenance(given)
+        for name in ("rows_seen", "persons_at_most", "persons_seen"):
+            found.pop(name, None)
+        return {"rows_at_most": self.certificate_.n_examples} | found
 
-    def _source(self) -> NoiseSource:
-        return self._noise
+    def __getstate__(self) -> dict[str, Any]:
+        if self._state is not None:
+            raise TypeError(
+                "this estimator holds sums without noise and cannot be pickled or copied; "
+                "save(path) writes the last released model."
+            )
+        state: dict[str, Any] = super().__getstate__()
+        return state
 
-    def _entry(self, setting: PublicSetting) -> str | None:
-        # A first release that was interrupted after the payment is not paid for again.
-        if self._state.n_released or self._paid_by is not None:
-            return None
-        return f"{self.n_releases} releases of {TreeStatistics.name}, n <= {setting.n_examples}"
 
-    def _released(self, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
-        fit = self._learner().release(self._state, setting=setting, noise=noise)
-        if self.rows_per_person is None:
-            return fit
-        k = self.rows_per_person
-        assert fit.mu is not None
-        releases = tuple(replace(one, sensitivity=k * one.sensitivity) for one in fit.releases)
-        return replace(fit, releases=releases, mu=k * fit.mu)
-
-    def _publish(self, *parts: Any, **options: Any) -> None:
-        super()._publish(*parts, **options)
-        self.certificate_ = replace(
-            self.certificate_, unit=self._unit, rows_per_person=self.rows_per_person
-        )
-
-    def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
-        facts = super()._further_facts(setting) | {
-            "releases": f"up to {self.n_releases}; their times, and how many examples came "
-            "between them"
-        }
-        if self.rows_per_person is None:
-            return facts
-        return facts | {
-            "rows of a person": f"the first {self.rows_per_person} count, later ones are left out"
-        }
-
+#: What a stream holds beside the fitted attributes.
+_OF_STREAM = ("_state", "_process", "_frozen", "_persons", "_noise", "_paid_by", "_width")
 
 register_storable(PrivateAUCContinual)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What users call of the private part of this library, each as an entry for audits.
 
-A further one takes about ten lines: how it is called, and what it makes public.
+`queries` has those of evaluation, selection and ratings. A further one takes about ten lines: how
+it is called, and what it makes public.
 """
 
 from __future__ import annotations
@@ -20,10 +21,7 @@ from pairlearn.estimators.private.auc import PrivateAUCClassifier
 from pairlearn.estimators.private.continual import PrivateAUCContinual
 from pairlearn.estimators.private.entropy import PrivateEntropyRegressor
 from pairlearn.estimators.private.metric import PrivateMetricLearner
-from pairlearn.estimators.private.queries import EvaluationEntry, SelectionEntry
-from pairlearn.estimators.private.rating_entry import RatingsEntry
-from pairlearn.estimators.private.running import PrivateRunning
-from pairlearn.estimators.private.stream import PrivateAUCStream
+from pairlearn.estimators.private.queries import EvaluationEntry, RatingsEntry, SelectionEntry
 from pairlearn.privacy.accounting.certificate import Certificate, Release
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.audit.entry import Entry, fitted_facts, plain
@@ -33,18 +31,15 @@ from pairlearn.privacy.audit.neighbours import (
     neighbouring_persons,
     public_neighbours,
 )
+from pairlearn.privacy.audit.public import PublicAudit, audit_entry
 from pairlearn.privacy.evaluation import private_roc_curve
-from pairlearn.privacy.mechanisms.base import PublicSetting
-from pairlearn.privacy.mechanisms.by_name import get_mechanism
-from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.narrowing import enough_in_a_bin, fewest_examples, has_looks
 from pairlearn.privacy.quartiles import PrivateBounds
-from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
 
 PrivateEstimator = PrivateAUCClassifier | PrivateMetricLearner | PrivateEntropyRegressor
 
-#: Pieces of a stream, and releases of a continual one; `places` puts changes at their boundaries.
+#: Pieces of a stream; `places` puts changes at their boundaries.
 _PIECES = 4
 
 
@@ -69,12 +64,6 @@ class FitEntry(Entry):
         lower, upper = estimator.public_bounds(self.width)
         # New examples: their scores are public.
         self._probes, self._few = np.linspace(lower, upper, 5), np.linspace(lower, upper, 3)
-
-    @property
-    def secret_draws(self) -> bool:  # type: ignore[override]
-        """Whether the mechanism keeps its choice of examples secret."""
-        chosen = getattr(self.estimator, "mechanism", None)
-        return chosen is not None and get_mechanism(chosen, learns=None).secret_draws
 
     def pairs(self) -> Sequence[PublicNeighbours]:
         """Return neighbouring tables within the public bounds."""
@@ -112,31 +101,12 @@ class FitEntry(Entry):
         return certificate
 
     def problems(self, result: Any) -> list[str]:
-        """Return a wrong unit, and steps of Algorithm 3 that are not proved to be non-expansive."""
-        found = []
+        """Return a wrong unit or relation."""
         certificate = result.certificate_
         wrong_unit = (certificate.unit == "example") == self.persons
         if wrong_unit or certificate.neighbours != self.estimator.neighbours:
-            found.append(f"the certificate is about {certificate.unit}s ({certificate.neighbours})")
-        mechanism = getattr(result, "mechanism", None)
-        if isinstance(mechanism, str):
-            mechanism = get_mechanism(mechanism, learns=None)
-        if isinstance(mechanism, LocalizedPairSGD) and certificate.releases:
-            lower, upper = self.estimator.public_bounds(self.width)
-            bounds = mechanism.bounds(
-                PublicSetting.make(
-                    certificate.n_examples, lower=lower, upper=upper, epsilon=self.epsilon,
-                    delta=self.delta, levels=self.estimator.levels,
-                )
-            )  # fmt: skip
-            first = certificate.releases[0]
-            size = stage_sizes(certificate.n_examples)[0]
-            n_steps = math.ceil(size * math.log(4.0 / self.delta))
-            unit_change = first.sensitivity * 2.0 * n_steps / ((n_steps - 1) * (n_steps - 2))
-            curved = unit_change / bounds.change * bounds.smoothness
-            if curved > 2.0 * (1.0 + 1e-6):
-                found.append(f"the first stage has steps of {curved:.4g}/L, above the proved 2/L")
-        return found
+            return [f"the certificate is about {certificate.unit}s ({certificate.neighbours})"]
+        return []
 
     def _fresh(self) -> Any:
         model = clone(self.estimator)
@@ -207,24 +177,6 @@ class NarrowingEntry(FitEntry):
         return found
 
 
-class StreamEntry(FitEntry):
-    """A stream that is learned in pieces and released once."""
-
-    def _fitted(self, model: Any, table: Table) -> Any:
-        model = self._fresh()
-        for piece in _pieces(table):
-            model.partial_fit(*piece)
-        return model.release()
-
-    def problems(self, result: Any) -> list[str]:
-        """Return also that the stream was released a second time."""
-        try:
-            result.release()
-        except ValueError:
-            return super().problems(result)
-        return ["the stream can be released a second time without being paid for"]
-
-
 class ContinualEntry(FitEntry):
     """A stream that is released after each piece: all releases together."""
 
@@ -290,8 +242,45 @@ def entry_of(estimator: PrivateEstimator, **options: Any) -> FitEntry:
         return ContinualEntry(estimator, **options)
     if isinstance(estimator, PrivateEntropyRegressor):
         return RegressionEntry(estimator, **options)
-    kind = StreamEntry if isinstance(estimator, PrivateRunning) else FitEntry
-    return kind(estimator, **options)
+    return FitEntry(estimator, **options)
+
+
+def audit_estimator(
+    estimator: PrivateEstimator, *, n: int = 64, n_features: int = 4, n_runs: int = 2_000,
+    confidence: float = 0.99, persons: bool = False,
+) -> PublicAudit:  # fmt: skip
+    """Audit a private estimator by attacks on its public output.
+
+    Parameters
+    ----------
+    estimator : PrivateAUCClassifier, PrivateAUCContinual, PrivateMetricLearner or another one
+        The estimator with its public arguments; `delta` must be given. A continual one is attacked
+        by all its releases together.
+    n : int, default=64
+        Number of examples of the tables, or of persons.
+    n_features : int, default=4
+        Number of features, if `bounds` do not determine it.
+    n_runs : int, default=2000
+        Fits on each of two tables.
+    confidence : float, default=0.99
+        A sound estimator passes with this probability or more.
+    persons : bool, default=False
+        Whether `fit` gets `groups`, and tables differ in one person with all rows.
+
+    Returns
+    -------
+    PublicAudit
+        The result.
+
+    Examples
+    --------
+    >>> from pairlearn import PrivateAUCClassifier
+    >>> model = PrivateAUCClassifier(epsilon=1.0, delta=1e-3, bounds=(-1.0, 1.0))
+    >>> audit_estimator(model, n=16, n_features=1, n_runs=8).passed
+    True
+    """
+    entry = entry_of(estimator, n=n, n_features=n_features, persons=persons)
+    return audit_entry(entry, n_runs=n_runs, confidence=confidence)
 
 
 def audit_entries(
@@ -300,8 +289,7 @@ def audit_entries(
 ) -> dict[str, Entry]:  # fmt: skip
     """Return what a user of this library calls on private data, for `audit_entry`.
 
-    Training over partitions and the program have entries of their own; ``pairlearn privacy audit
-    --what`` names all of them.
+    The program has an entry of its own; ``pairlearn privacy audit --what`` names all of them.
 
     Parameters
     ----------
@@ -322,7 +310,7 @@ def audit_entries(
     Examples
     --------
     >>> list(audit_entries(neighbours="add_remove"))
-    ['fit', 'groups', 'bounds', 'narrowing', 'stream', 'metric', 'metric-groups', 'entropy', ...]
+    ['fit', 'groups', 'bounds', 'narrowing', 'metric', 'metric-groups', 'entropy', ...]
     """
     claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     common: dict[str, Any] = {**claim, "neighbours": neighbours, "bounds": (-1.0, 1.0)}
@@ -339,7 +327,6 @@ def audit_entries(
         "groups": FitEntry(classifier, **size, persons=True, name="fit with groups"),
         "bounds": FitEntry(searching, **size, persons=True, name="fit with PrivateBounds"),
         "narrowing": NarrowingEntry(narrowing, n=many, n_features=n_features),
-        "stream": StreamEntry(PrivateAUCStream(n, **common), **size),
         "metric": FitEntry(metric, **size),
         "metric-groups": FitEntry(metric, **size, persons=True, name="metric with groups"),
         "entropy": RegressionEntry(regression, **size),

@@ -12,19 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.private.mixin import PrivateMixin
-from pairlearn.estimators.shared.features_seen import check_columns, column_names, see_columns
+from pairlearn.estimators.private.base import PrivateMixin
+from pairlearn.estimators.shared.features_seen import check_columns, column_names
 from pairlearn.estimators.shared.storage import register_storable
+from pairlearn.losses import WINDOWS
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import Mechanism
-from pairlearn.privacy.mechanisms.by_name import get_mechanism
-from pairlearn.privacy.mechanisms.noisy_entropy import NoisyEntropySGD
+from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_numbers
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
+
+#: The default bandwidth, in units of half the range of the target.
+_BANDWIDTH = 0.1
 
 
 class PrivateEntropyRegressor(
@@ -37,7 +39,7 @@ class PrivateEntropyRegressor(
     As `EntropyRegressor` it minimises the empirical Renyi entropy of its errors, so that neither
     gross outliers, nor a long tail on one side, nor several modes bias the coefficients. It
     descends on pairs of examples that meet in passes, with noise on the sums of clipped gradients
-    (`privacy.NoisyEntropySGD`; lemma 22 in ``docs/privacy/lemmas.md``).
+    (`privacy.NoisySGD`; lemma 22 in ``docs/privacy/lemmas.md``).
 
     All public facts are arguments. Values outside `bounds` are clipped, NaN becomes the middle of
     the bounds, targets are clipped to `target_bounds`, and an example whose target is not a number
@@ -61,14 +63,13 @@ class PrivateEntropyRegressor(
     bandwidth : float, optional
         The bandwidth of the window, in units of the target; a twentieth of its range by default.
         It is public: choose it without looking at the data.
-    mechanism : str or Mechanism, default="noisy_entropy_sgd"
-        How to learn. An object has constants, a window and a bandwidth of its own.
+    mechanism : NoisySGD, optional
+        How to learn, with constants, a window and a bandwidth of its own (in units of half the
+        target's range), as in ``NoisySGD(loss=Welsch(0.1))``.
     neighbours : {"replace", "add_remove"}, default="replace"
         Whether data sets are neighbours if one example is replaced, or added or removed.
     n_examples : int, optional
         The public number of examples; see `PrivateAUCClassifier`.
-    secure : bool, default=True
-        Discrete noise on a grid; see `PrivateAUCClassifier`.
     random_state : int, optional
         Makes the noise reproducible: for simulations only. The certificate then says that the
         model is not private, and a warning is given.
@@ -117,19 +118,17 @@ class PrivateEntropyRegressor(
         levels: ArrayLike | None = None,
         window: str = "gaussian",
         bandwidth: float | None = None,
-        mechanism: str | Mechanism = "noisy_entropy_sgd",
+        mechanism: NoisySGD | None = None,
         neighbours: str = "replace",
         n_examples: int | None = None,
-        secure: bool = True,
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
         self.epsilon, self.delta, self.bounds, self.levels = epsilon, delta, bounds, levels
         self.target_bounds, self.window, self.bandwidth = target_bounds, window, bandwidth
         self.mechanism, self.neighbours, self.n_examples = mechanism, neighbours, n_examples
-        self.secure, self.random_state, self.ledger = secure, random_state, ledger
+        self.random_state, self.ledger = random_state, ledger
 
-    _not_stored = (*PrivateMixin._not_stored, "mechanism")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
         "intercept": ArraySpec(()),
@@ -155,7 +154,6 @@ class PrivateEntropyRegressor(
     def _unpack(self, record: ModelRecord) -> None:
         arrays = record.arrays
         self.certificate_ = self._certificate_of(record)
-        self.mechanism = self._mechanism_of(self.certificate_, learns="regression")
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
         self.bounds_ = np.stack(self.bounds)
         self.coef_, self.intercept_ = arrays["coef"].copy(), float(arrays["intercept"])
@@ -179,19 +177,15 @@ class PrivateEntropyRegressor(
         PrivateEntropyRegressor
             The fitted estimator.
         """
-        rows, names = self._table(X), column_names(X)
-        low, high = self._range()
+        rows, (low, high) = self._table(X), self._range()
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
-        mechanism = self._mechanism(half)
         targets = (np.clip(read_numbers("y", y, len(rows)), low, high) - middle) / half
-        fit, setting, noise, cautions = self._learn(mechanism, rows, targets, groups)
         facts = {"target": f"between {low:g} and {high:g}, given by the caller"}
-        unit = "example" if groups is None else "person"
-        self._certify(fit, mechanism, setting, noise, cautions, facts, unit)
-        see_columns(self, names)
+        fit, setting, fitted = self._learn(self._mechanism(half), rows, targets, groups, facts)
         assert fit.threshold is not None
-        self.coef_ = half * fit.direction / setting.unit
-        self.intercept_ = float(middle + half * fit.threshold - self.coef_ @ setting.middle)
+        coef = half * fit.direction / setting.unit
+        intercept = float(middle + half * fit.threshold - coef @ setting.middle)
+        self._publish(column_names(X), coef_=coef, intercept_=intercept, **fitted)
         return self
 
     def predict(self, X: Any) -> Vector:
@@ -218,19 +212,23 @@ class PrivateEntropyRegressor(
             )
         return low, high
 
-    def _mechanism(self, half: float) -> Mechanism:
-        if self.mechanism == NoisyEntropySGD.name:
-            bandwidth = NoisyEntropySGD.bandwidth
+    def _mechanism(self, half: float) -> NoisySGD:
+        if self.mechanism is None:
+            bandwidth = _BANDWIDTH
             if self.bandwidth is not None:
                 bandwidth = check_positive("bandwidth", self.bandwidth) / half
-            return NoisyEntropySGD(window=self.window, bandwidth=bandwidth)
+            return NoisySGD(loss=WINDOWS.make(self.window).with_params(bandwidth=bandwidth))
+        if not isinstance(self.mechanism, NoisySGD) or self.mechanism.kind != "difference":
+            raise ValueError(
+                "mechanism must be a NoisySGD with a window, such as NoisySGD(loss=Welsch(0.1)), "
+                f"got {self.mechanism!r}."
+            )
         if (self.window, self.bandwidth) != ("gaussian", None):
             raise ValueError(
-                f"window={self.window!r} and bandwidth={self.bandwidth!r} belong to "
-                f"mechanism={NoisyEntropySGD.name!r}; leave them out, and give them to the object, "
-                f"as in {NoisyEntropySGD.__name__}(bandwidth=0.05), in units of half the range."
+                f"window={self.window!r} and bandwidth={self.bandwidth!r} are those of the "
+                "default mechanism; leave them out, and give them to the object."
             )
-        return get_mechanism(self.mechanism, learns="regression")
+        return self.mechanism
 
 
 register_storable(PrivateEntropyRegressor)

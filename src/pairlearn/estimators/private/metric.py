@@ -12,16 +12,14 @@ from sklearn.base import BaseEstimator
 
 from pairlearn.estimators.metric.mixin import MetricMixin, check_pairs
 from pairlearn.estimators.metric.start import components_of
-from pairlearn.estimators.private.mixin import PrivateMixin
-from pairlearn.estimators.shared.features_seen import check_columns, column_names, see_columns
+from pairlearn.estimators.private.base import PrivateMixin
+from pairlearn.estimators.shared.features_seen import check_columns, column_names
 from pairlearn.estimators.shared.storage import register_storable
+from pairlearn.losses import DistanceLogistic
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import Mechanism
-from pairlearn.privacy.mechanisms.by_name import get_mechanism
-from pairlearn.privacy.mechanisms.metric_gradient import MetricGradient
-from pairlearn.privacy.mechanisms.noisy_sgd import NoisyMetricSGD
+from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import check_public_labels, read_labels
 from pairlearn.scores import MahalanobisScore
@@ -40,15 +38,14 @@ class PrivateMetricLearner(
 
     .. math:: \log(1 + e^{\tau (h_W(x, x') - b)}),
 
-    with :math:`\tau = 1` for equal and -1 for different labels, over all pairs, by noisy gradient
-    descent (`privacy.mechanisms.metric_gradient`). Descent starts from the Euclidean metric in
-    units of the public ranges. More noise means smaller steps, so with a small budget the metric
-    stays near the Euclidean one.
+    with :math:`\tau = 1` for equal and -1 for different labels, over pairs that meet in passes,
+    with noise on the sums of clipped gradients (`privacy.NoisySGD`). Descent starts from the
+    Euclidean metric in units of the public ranges. More noise means smaller steps, so with a small
+    budget the metric stays near the Euclidean one.
 
     All public facts are arguments. Values outside `bounds` are clipped, NaN becomes the middle of
     the bounds, and an example whose label is not in `labels` is ignored. No message and no
-    attribute depends on the data except through the noise. Time grows as the square of the number
-    of examples; with mechanism="noisy_metric_sgd" in proportion to it.
+    attribute depends on the data except through the noise.
 
     Parameters
     ----------
@@ -64,26 +61,15 @@ class PrivateMetricLearner(
     labels : tuple, default=(0, 1)
         All labels, public. Pairs of different labels have weight 1/(K - 1) for K labels, so that
         near and far pairs balance for classes of equal size.
-    mechanism : str or Mechanism, default="metric_gradient"
-        How to learn: "metric_gradient" descends on all pairs, "noisy_metric_sgd" lets each example
-        meet a few others in each pass (`privacy.NoisyMetricSGD`). An object has constants and
-        weights of its own.
-    n_steps : int, default=1
-        For mechanism="metric_gradient", as are `clip` and `bias`: the number of noisy gradients;
-        more than one pays when noise is small.
-    clip : float, default=0.8
-        Length to which differences of examples are clipped, in units of sqrt(d) standard units.
-    bias : float, default=1.0
-        The squared distance b that separates near from far. At the start of descent, clipped pairs
-        have this squared distance.
+    mechanism : NoisySGD, optional
+        How to learn, with a loss of a squared distance; by default `DistanceLogistic`, and the
+        constants of `NoisySGD` for it.
     neighbours : {"replace", "add_remove"}, default="replace"
         Whether data sets are neighbours if one example is replaced, or added or removed.
     n_examples : int, optional
         The public number of examples that scales the release and sets the default delta. With
         neighbours="add_remove" the number of rows is secret, so give an upper bound on it; the
         guarantee covers at most this many rows. With "replace" it is the number of rows.
-    secure : bool, default=True
-        Discrete noise on a grid; see `PrivateAUCClassifier`.
     random_state : int, optional
         Makes the noise reproducible: for simulations only. The certificate then says that the
         model is not private, and a warning is given.
@@ -107,7 +93,7 @@ class PrivateMetricLearner(
 
     Notes
     -----
-    The release has d (d + 1)/2 numbers, with noise proportional to d/(n epsilon). With many
+    A pass releases d (d + 1)/2 numbers, with noise proportional to d/(n epsilon). With many
     features and few examples there is nothing to gain over the Euclidean metric. A search for
     nearest neighbours uses raw examples: publishing them, or labels predicted from them, publishes
     more than the metric.
@@ -134,23 +120,17 @@ class PrivateMetricLearner(
         bounds: tuple[ArrayLike, ArrayLike] | PrivateBounds | str | None = None,
         levels: ArrayLike | None = None,
         labels: tuple[Any, ...] = (0, 1),
-        mechanism: str | Mechanism = "metric_gradient",
-        n_steps: int = 1,
-        clip: float = 0.8,
-        bias: float = 1.0,
+        mechanism: NoisySGD | None = None,
         neighbours: str = "replace",
         n_examples: int | None = None,
-        secure: bool = True,
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
         self.epsilon, self.delta, self.bounds, self.levels = epsilon, delta, bounds, levels
-        self.labels, self.n_steps, self.clip, self.bias = labels, n_steps, clip, bias
-        self.neighbours, self.n_examples, self.secure = neighbours, n_examples, secure
-        self.mechanism = mechanism
+        self.labels, self.mechanism = labels, mechanism
+        self.neighbours, self.n_examples = neighbours, n_examples
         self.random_state, self.ledger = random_state, ledger
 
-    _not_stored = (*PrivateMixin._not_stored, "mechanism")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "components": ArraySpec(("n_features", "n_features")),
         "lower": ArraySpec(("n_features",)),
@@ -170,7 +150,6 @@ class PrivateMetricLearner(
     def _unpack(self, record: ModelRecord) -> None:
         arrays = record.arrays
         self.certificate_ = self._certificate_of(record)
-        self.mechanism = self._mechanism_of(self.certificate_, learns="metric")
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
         self.bounds_ = np.stack(self.bounds)
         self.components_ = arrays["components"].copy()
@@ -188,42 +167,36 @@ class PrivateMetricLearner(
         groups : array-like of shape (n,) or (n, k), optional
             The person of each row, as for `PrivateAUCClassifier.fit`. The guarantee then protects a
             person with all rows: each person has one place, for which a row is drawn anew for each
-            noisy gradient, and n is the number of persons.
+            pass, and n is the number of persons.
 
         Returns
         -------
         PrivateMetricLearner
             The fitted estimator.
         """
-        rows, names = self._table(X), column_names(X)
-        mechanism = self._mechanism()
-        codes = self._codes(y, len(rows))
-        fit, setting, noise, cautions = self._learn(mechanism, rows, codes, groups)
-        unit = "example" if groups is None else "person"
+        rows, mechanism = self._table(X), self._mechanism()
         facts = {"labels": ", ".join(repr(label) for label in self.labels)}
-        self._certify(fit, mechanism, setting, noise, cautions, facts, unit)
-        see_columns(self, names)
+        codes = self._codes(y, len(rows))
+        fit, setting, fitted = self._learn(mechanism, rows, codes, groups, facts)
         standard = components_of(MahalanobisScore(), fit.direction, setting.n_features)
-        self.components_ = standard / setting.unit
-        self._n_features_out = len(self.components_)
+        components = standard / setting.unit
+        self._publish(
+            column_names(X), components_=components, _n_features_out=len(components), **fitted
+        )
         return self
 
-    def _mechanism(self) -> Mechanism:
+    def _mechanism(self) -> NoisySGD:
         labels = tuple(self.labels)
         if len(check_public_labels(labels)) < 2:
             raise ValueError(f"labels must be two or more different labels, got {self.labels!r}.")
-        own, balanced = (self.n_steps, self.clip, self.bias), 1.0 / (len(labels) - 1)
-        if self.mechanism == MetricGradient.name:
-            return MetricGradient(*own, different_weight=balanced)
-        if own != (1, 0.8, 1.0):
+        if self.mechanism is None:
+            return NoisySGD(loss=DistanceLogistic(), different_weight=1.0 / (len(labels) - 1))
+        if not isinstance(self.mechanism, NoisySGD) or self.mechanism.kind != "distance":
             raise ValueError(
-                "n_steps, clip and bias belong to mechanism='metric_gradient', got "
-                f"n_steps={own[0]!r}, clip={own[1]!r}, bias={own[2]!r}; leave them out, and give "
-                f"the constants in an object, such as {NoisyMetricSGD.__name__}(n_passes=8)."
+                "mechanism must be a NoisySGD with a loss of a squared distance, such as "
+                f"NoisySGD(loss=DistanceLogistic()), got {self.mechanism!r}."
             )
-        if self.mechanism == NoisyMetricSGD.name:
-            return NoisyMetricSGD(different_weight=balanced)
-        return get_mechanism(self.mechanism, learns="metric")
+        return self.mechanism
 
     def _codes(self, y: ArrayLike, n: int) -> Vector:
         """Return the position of each label among the public ones, NaN for any other."""

@@ -10,22 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from pairlearn.estimators.private.certified import CertifiedMixin
+from pairlearn.estimators.private.base import CertifiedMixin, default_delta
 from pairlearn.estimators.private.rating_equations import equations, further_covariance
 from pairlearn.estimators.ratings.answers import RatedVotes
 from pairlearn.estimators.ratings.likelihood import DENSE_PLAYERS, maximise
 from pairlearn.estimators.ratings.votes import PUBLIC_OUTCOMES, name_codes, outcome_names
-from pairlearn.estimators.shared.examples import forget_origin
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.privacy.accounting.certificate import Certificate, Release
+from pairlearn.privacy.accounting.certificate import Certificate, Release, cautions_about
 from pairlearn.privacy.accounting.gaussian import check_epsilon, compose, mu_of
-from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.accounting.spend import check_relation
-from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.reading.columns import column_of
-from pairlearn.privacy.records import read_labels, read_persons
+from pairlearn.privacy.accounting.ledger import PrivacyLedger, check_relation
+from pairlearn.privacy.records import column_of, read_labels, read_persons
+from pairlearn.privacy.release import paid_noise
 from pairlearn.privacy.votes import (
     VoteCounts,
     VoteLimits,
@@ -81,8 +78,6 @@ class PrivateRatings(
     prior : float, default=0.5
         How many votes between equals hold each score at the mean. Above 0, so that ratings exist
         whatever the noise is; where the noise is large beside the votes, it holds a score more.
-    secure : bool, default=True
-        Discrete noise on a grid; see `PrivateAUCClassifier`.
     random_state : int, optional
         Makes the noise reproducible: for simulations only. The certificate then says that the
         model is not private, and a warning is given.
@@ -131,7 +126,6 @@ class PrivateRatings(
         n_examples: int | None = None,
         ties: str = "davidson",
         prior: float = 0.5,
-        secure: bool = True,
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
@@ -139,7 +133,7 @@ class PrivateRatings(
         self.votes_per_judge, self.votes_per_pair = votes_per_judge, votes_per_pair
         self.neighbours, self.n_examples = neighbours, n_examples
         self.ties, self.prior = ties, prior
-        self.secure, self.random_state, self.ledger = secure, random_state, ledger
+        self.random_state, self.ledger = random_state, ledger
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "parameters": ArraySpec(("n_parameters",)),
@@ -183,39 +177,37 @@ class PrivateRatings(
         persons, unit, n_units = None, "example", n
         if groups is not None:
             persons, unit = read_persons(groups, n), "person"
+            # Votes without a judge count nowhere.
+            places = np.where(persons < 0, -1, places)
             n_units = int(persons.max(initial=-1)) + 1
         n_units = self._public_number(n_units)
         epsilon, delta = self._claim(n_units)
         mu = mu_of(epsilon, delta) * (1.0 - 1e-12)
-        noise = NoiseSource.made_from(self.random_state, secure=self.secure)
-        cautions = self._cautions(delta, max(n_units, 1))
-        if self.ledger is not None:
-            # Pay before the votes are counted, so that a failing run is paid for as well.
-            what = "votes" if unit == "example" else "persons"
-            self.ledger.spend(
-                f"ratings of {len(names)} players, {what} = {n_units}", mu=mu_of(epsilon, delta),
-                neighbours=self.neighbours, unit=unit,
-            )  # fmt: skip
+        seeded = self.random_state is not None
+        cautions = cautions_about(delta, max(n_units, 1), seeded=seeded)
+        what = "votes" if unit == "example" else "persons"
+        noise = paid_noise(
+            self.ledger, f"ratings of {len(names)} players, {what} = {n_units}",
+            seed=self.random_state, cautions=cautions, mu=mu_of(epsilon, delta),
+            neighbours=self.neighbours, unit=unit,
+        )  # fmt: skip
         kept = counted_votes(first, second, places, persons, limits)
         exact = exact_counts(first, second, places, kept, limits.n_players)
         counts, releases = release_counts(exact, limits, mu=mu, noise=noise)
-        self._warn(cautions)
-        self._note_arguments()
-        forget_origin(self)
         number = f"{n_units}, as in the data"
         if limits.removes:
             number = f"at most {n_units}, given by the caller"
-        self.certificate_ = Certificate(
+        certificate = Certificate(
             mechanism="votes", neighbours=self.neighbours, epsilon=epsilon, delta=delta,
             n_examples=n_units, n_features=len(names), releases=releases,
-            generator=noise.description, private=noise.private, secure=noise.secure,
+            generator=noise.description, private=noise.private,
             mu=compose([one.mu for one in releases]),
             public={f"number of {unit}s": number}
             | described(limits, persons=groups is not None, names=public),
             accounting="two Gaussian releases, composed and converted exactly",
             warnings=cautions, unit=unit,
         )  # fmt: skip
-        self._publish(counts, releases, None)
+        self._publish(certificate_=certificate, **self._rated(counts, releases))
         return self
 
     def meetings(self) -> Vector:
@@ -275,13 +267,12 @@ class PrivateRatings(
         epsilon = check_epsilon(self.epsilon)
         if self.delta is not None:
             return epsilon, check_fraction("delta", self.delta)
-        n = max(n, 1)
-        return epsilon, min(1.0 / (10.0 * n), n**-1.5)
+        return epsilon, default_delta(max(n, 1))
 
-    def _publish(
-        self, counts: VoteCounts, releases: tuple[Release, ...], theta: Vector | None
-    ) -> None:
-        """Set the fitted attributes, which are functions of what was released."""
+    def _rated(
+        self, counts: VoteCounts, releases: tuple[Release, ...], theta: Vector | None = None
+    ) -> dict[str, Any]:
+        """Return the fitted attributes, which are functions of what was released."""
         names = self._names()
         scales = (releases[0].noise_scale, releases[1].noise_scale)
         found = equations(counts, scales, float(self.prior))
@@ -290,13 +281,15 @@ class PrivateRatings(
             theta = maximise(likelihood)
         elif theta.shape != likelihood.ridge.shape:
             raise ValueError(f"{len(theta)} parameters do not fit {len(names)} players")
-        k = len(names)
-        self.players_, self.counts_ = names, counts
-        self.scores_ = theta[:k].copy()
-        self.tie_ = float(np.exp(theta[-1])) if likelihood.has_ties else 0.0
-        self._found = (likelihood, theta)
-        self._further = further_covariance(found, theta, scales, float(self.prior))
-        self._sure = None
+        return {
+            "players_": names,
+            "counts_": counts,
+            "scores_": theta[: len(names)].copy(),
+            "tie_": float(np.exp(theta[-1])) if likelihood.has_ties else 0.0,
+            "_found": (likelihood, theta),
+            "_further": further_covariance(found, theta, scales, float(self.prior)),
+            "_sure": None,
+        }
 
     def _public_arguments(self) -> dict[str, Any]:
         return {**super()._public_arguments(), "players": self._names().tolist()}
@@ -323,7 +316,7 @@ class PrivateRatings(
         counts = VoteCounts(
             arrays["leads"].copy(), float(arrays["ties"]), arrays["meetings"].copy()
         )
-        self._publish(counts, releases, arrays["parameters"].copy())
+        self.__dict__.update(self._rated(counts, releases, arrays["parameters"].copy()))
 
 
 def _check_words(players: list[Any], outcome: Any) -> None:

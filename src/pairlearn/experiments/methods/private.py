@@ -13,19 +13,40 @@ import numpy as np
 
 from pairlearn.experiments.methods.base import Fitted, Method
 from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
-from pairlearn.privacy.mechanisms.base import Mechanism
+from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS, get_mechanism
-from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.recipes import PRIVATE_RECIPES, Recipe
 from pairlearn.typing import Vector
 
 #: Algorithm 3 with the published noise, which is proved for epsilon up to 1 and refuses more.
 PAPER_NOISE = "localized_sgd (paper noise)"
 
-#: The private mechanisms of a comparison, by name.
-PRIVATE_LEARNERS: dict[str, Mechanism] = {
+#: The private learners of a comparison, by name: the mechanisms, then the paper's algorithms.
+PRIVATE_LEARNERS: dict[str, Mechanism | Recipe] = {
     **{name: get_mechanism(name) for name in MECHANISMS},
-    PAPER_NOISE: LocalizedPairSGD("paper"),
+    **PRIVATE_RECIPES,
 }
+
+
+def relations_of(name: str) -> tuple[str, ...]:
+    """Return the neighbouring relations for which a private learner is proved."""
+    learner = PRIVATE_LEARNERS[name]
+    if isinstance(learner, Mechanism):
+        return learner.relations
+    return ("replace", "add_remove") if name == "single_pass" else ("replace",)
+
+
+@dataclass(frozen=True)
+class _Direction:
+    """A linear score of rows that are clipped to public bounds."""
+
+    setting: PublicSetting
+    direction: Vector
+
+    def decision_function(self, X: Any) -> Vector:
+        """Return the scores."""
+        return np.asarray(self.setting.to_standard(X) @ self.direction)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,19 +89,27 @@ class PrivateMethod(Method):
         from pairlearn.estimators.private.auc import PrivateAUCClassifier
         from pairlearn.privacy.accounting.certificate import PrivacyWarning
 
-        facts = PUBLIC_FACTS[self.facts]
+        facts, learner = PUBLIC_FACTS[self.facts], PRIVATE_LEARNERS[self.mechanism]
+        # A simulation: seeded noise is not private, but has the same law.
+        seed = int(rng.integers(2**31 - 1))
+        if not isinstance(learner, Mechanism):
+            setting = PublicSetting.make(
+                len(y), lower=facts.lower, upper=facts.upper, epsilon=self.epsilon,
+                delta=self.delta, levels=facts.levels, neighbours=self.neighbours,
+            )  # fmt: skip
+            noise, Z = NoiseSource(seed=seed), setting.to_standard(X)
+            found = learner.fit(Z, np.where(y == 1.0, 1.0, -1.0), setting=setting, noise=noise)
+            return Fitted(model=_Direction(setting, found.direction))
         model = PrivateAUCClassifier(
             epsilon=self.epsilon,
             delta=self.delta,
             bounds=(facts.lower, facts.upper),
             levels=facts.levels,
             labels=(-1.0, 1.0),
-            mechanism=PRIVATE_LEARNERS[self.mechanism],
+            mechanism=learner,
             neighbours=self.neighbours,
             n_examples=len(y),
-            # A simulation: seeded noise is not private, but has the same law.
-            secure=False,
-            random_state=int(rng.integers(2**31 - 1)),
+            random_state=seed,
         )
         with warnings.catch_warnings():
             # A remark beside the table says once that seeded noise and delta = 1/n promise little.

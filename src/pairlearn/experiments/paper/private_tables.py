@@ -12,7 +12,12 @@ from pairlearn.experiments.comparison.cell import Protocol
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.tables import auc_rows, cost_rows
 from pairlearn.experiments.methods.pairwise import RecipeMethod
-from pairlearn.experiments.methods.private import PAPER_NOISE, PRIVATE_LEARNERS, PrivateMethod
+from pairlearn.experiments.methods.private import (
+    PAPER_NOISE,
+    PRIVATE_LEARNERS,
+    PrivateMethod,
+    relations_of,
+)
 from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, run_comparison
 from pairlearn.experiments.plain_text import mean_sd, paragraph, text_table
@@ -126,9 +131,7 @@ def _neighbours(name: str) -> str:
 def mechanisms_of(name: str) -> list[str]:
     """Return the mechanisms that protect against the neighbours of a target."""
     return [
-        mechanism
-        for mechanism, learner in PRIVATE_LEARNERS.items()
-        if _neighbours(name) in learner.relations
+        mechanism for mechanism in PRIVATE_LEARNERS if _neighbours(name) in relations_of(mechanism)
     ]
 
 

@@ -18,7 +18,6 @@ from pairlearn.experiments.paper.figures import (
     timed_methods,
 )
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, Target
-from pairlearn.experiments.paper.private_regimes import private_planner, private_regimes
 from pairlearn.experiments.paper.private_tables import (
     mechanisms_of,
     methods_by_row,
@@ -61,8 +60,6 @@ TARGETS = {
         name: Target(private_mechanisms, mechanisms_of(name), list(PUBLIC_FACTS))
         for name in ("private-mechanisms", "private-add-remove")
     },
-    "private-regimes": Target(private_regimes, datasets=(), protocol=False),
-    "private-planner": Target(private_planner, datasets=(), protocol=False),
 }
 
 

@@ -24,25 +24,11 @@ UNITS = ("example", "person")
 #: How releases add up.
 COMPOSITIONS = ("adaptive", "disjoint", "mixture")
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class PrivacyWarning(UserWarning):
     """The privacy guarantee is weaker than a reader might think."""
-
-
-def large_delta(delta: float, n: int) -> tuple[str, ...]:
-    """Return the warning about a delta of 1/n or more, for n examples or persons.
-
-    >>> large_delta(1e-6, 1000)
-    ()
-    """
-    if delta < 1.0 / n:
-        return ()
-    return (
-        f"delta = {delta:g} is at least 1/n = {1.0 / n:g}, which would allow publishing one random "
-        "record; use 1/(10 n) or less.",
-    )
 
 
 def cautions_about(delta: float, n: int, *, seeded: bool) -> tuple[str, ...]:
@@ -51,11 +37,18 @@ def cautions_about(delta: float, n: int, *, seeded: bool) -> tuple[str, ...]:
     >>> cautions_about(1e-6, 1000, seeded=False)
     ()
     """
-    told = (
-        "random_state makes the noise reproducible: what is released is not private. Leave it at "
-        "None for private data.",
-    )
-    return (*(told if seeded else ()), *large_delta(delta, n))
+    found = []
+    if seeded:
+        found.append(
+            "random_state makes the noise reproducible: what is released is not private. Leave it "
+            "at None for private data."
+        )
+    if delta >= 1.0 / n:
+        found.append(
+            f"delta = {delta:g} is at least 1/n = {1.0 / n:g}, which would allow publishing one "
+            "random record; use 1/(10 n) or less."
+        )
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -110,8 +103,6 @@ class Certificate(Shown):
         Where the noise came from.
     private : bool
         False if the noise can be reproduced, for instance because a seed was given.
-    secure : bool
-        Whether the noise was discrete, on a grid, with rounding counted in the sensitivity.
     mu : float or None
         Gaussian-DP parameter of all releases together; None if the accounting is not Gaussian and
         claims (epsilon, delta) only.
@@ -137,7 +128,7 @@ class Certificate(Shown):
     >>> certificate = Certificate(
     ...     mechanism="example", neighbours="replace", epsilon=1.0, delta=1e-6, n_examples=100,
     ...     n_features=2, releases=(Release("mean", 2, 0.01, 0.05),), generator="test",
-    ...     private=False, secure=False, mu=0.2, public={}, accounting="Gaussian-DP")
+    ...     private=False, mu=0.2, public={}, accounting="Gaussian-DP")
     >>> Certificate.from_dict(certificate.to_dict()) == certificate
     True
     """
@@ -151,7 +142,6 @@ class Certificate(Shown):
     releases: tuple[Release, ...]
     generator: str
     private: bool
-    secure: bool
     mu: float | None
     public: Mapping[str, str]
     accounting: str
@@ -180,17 +170,6 @@ class Certificate(Shown):
 
         return epsilon_of_mu(self.mu, delta)
 
-    @property
-    def zcdp(self) -> float:
-        """The rho of zero-concentrated differential privacy: mu^2 / 2."""
-        return 0.5 * self._gaussian_mu("a zCDP parameter") ** 2
-
-    def rdp(self, order: float) -> float:
-        """Return the Renyi-DP epsilon of an order above 1, which is exact: order mu^2 / 2."""
-        if not order > 1:
-            raise ValueError(f"an order of Renyi-DP is above 1, got {order!r}.")
-        return order * 0.5 * self._gaussian_mu("a Renyi-DP curve") ** 2
-
     def events(self) -> Any:
         """Return the releases as an event of the package dp-accounting, for another accountant.
 
@@ -204,21 +183,17 @@ class Certificate(Shown):
         """
         import dp_accounting
 
-        self._gaussian_mu("an event of another accountant")
+        if self.mu is None:
+            raise ValueError(
+                f"{self.mechanism} is an average over secret draws and claims (epsilon, delta) "
+                "only; it is no event of another accountant."
+            )
         mus = [release.mu for release in self.releases]
         if self.composition == "disjoint":
             mus = sorted(mus)[-1:]
         return dp_accounting.ComposedDpEvent(
             [dp_accounting.GaussianDpEvent(noise_multiplier=1.0 / mu) for mu in mus]
         )
-
-    def _gaussian_mu(self, what: str) -> float:
-        if self.mu is None:
-            raise ValueError(
-                f"{self.mechanism} is an average over secret draws and claims (epsilon, delta) "
-                f"only; it does not have {what}. Other mechanisms do."
-            )
-        return self.mu
 
     def shown_title(self) -> str:
         """Return the guarantee in words."""
@@ -279,11 +254,6 @@ class Certificate(Shown):
         if self.mu is not None:
             lines.append(f"Gaussian-DP parameter: mu = {self.mu:.6g}.")
         lines.append(f"Noise: {self.generator}.")
-        if not self.secure:
-            lines.append(
-                "FLOATING-POINT NOISE (secure=False was asked for): the promise is about real "
-                "numbers and does not hold against an adversary who studies the last bits."
-            )
         lines.extend(f"Public: {name}: {what}." for name, what in self.public.items())
         lines.append(
             "Not covered: running time and memory, scores published on private data, other "
@@ -325,9 +295,8 @@ class Certificate(Shown):
                 f"rows_per_person must be a whole number above 0, for persons who are replaced, "
                 f"got {most!r}."
             )
-        for name in ("private", "secure"):
-            if type(values[name]) is not bool:
-                raise ValueError(f"{name} must be true or false, got {values[name]!r}.")
+        if type(values["private"]) is not bool:
+            raise ValueError(f"private must be true or false, got {values['private']!r}.")
         values["releases"] = tuple(Release(**release) for release in values["releases"])
         for release in values["releases"]:
             moved, noise = release.sensitivity, release.noise_scale

@@ -3,8 +3,8 @@
 
 A randomised map M is *mu-Gaussian-DP* if telling M(S) from M(S') is never easier than telling
 N(0, 1) from N(mu, 1) (Dong, Roth and Su, 2022). Noise of deviation s on a value with L2 sensitivity
-D is (D / s)-Gaussian-DP. Lemmas 1 to 3 in ``docs/privacy/lemmas.md`` prove `gaussian_delta`,
-`compose` and `mixture_delta`.
+D is (D / s)-Gaussian-DP. Lemmas 1 and 2 in ``docs/privacy/lemmas.md`` prove `gaussian_delta` and
+`compose`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,6 @@ import math
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction, check_positive
 
 # A computed budget shrinks by this relative amount, so that rounding errs on the safe side.
@@ -149,24 +145,6 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     return high * (1.0 + _SAFETY)
 
 
-def epsilon_curve(mu: float, deltas: ArrayLike) -> Vector:
-    """Return epsilon(delta) of a mu-Gaussian-DP release for each of `deltas`.
-
-    Parameters
-    ----------
-    mu : float
-        The Gaussian-DP parameter.
-    deltas : array-like
-        Failure probabilities, each strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> epsilon_curve(0.46, [1e-2, 1e-5]).round(3)
-    array([0.823, 1.816])
-    """
-    return np.array([epsilon_of_mu(mu, float(delta)) for delta in np.atleast_1d(deltas)])
-
-
 def compose(mus: Iterable[float]) -> float:
     """Return the mu of several releases together, adaptive or not: the root of the sum of squares.
 
@@ -176,84 +154,3 @@ def compose(mus: Iterable[float]) -> float:
     5.0
     """
     return math.hypot(*mus)
-
-
-def noise_scale_for(sensitivity: float, epsilon: float, delta: float) -> float:
-    """Return the standard deviation of the analytic Gaussian mechanism, sensitivity / mu.
-
-    Parameters
-    ----------
-    sensitivity : float
-        Bound on the L2 distance of the statistic between neighbouring data sets.
-    epsilon, delta : float
-        The promise to keep.
-
-    Examples
-    --------
-    >>> round(noise_scale_for(1.0, 1.0, 1e-5), 3)
-    3.731
-    """
-    return check_positive("sensitivity", sensitivity) / mu_of(epsilon, delta)
-
-
-def mixture_delta(
-    epsilon: float, sensitivities: ArrayLike, probabilities: ArrayLike, *, noise_scale: float
-) -> float:
-    """Return delta(epsilon) of Gaussian noise when the sensitivity is itself random.
-
-    Mixture lemma (lemma 3): a secret draw i that does not depend on the data has the sensitivity
-    D_i, which may be infinite. The result is the mean of `gaussian_delta` over the draws; no part
-    of delta is reserved for a large D_i.
-    """
-    scale = check_positive("noise_scale", noise_scale)
-    distances = np.asarray(sensitivities, dtype=np.float64)
-    chances = np.asarray(probabilities, dtype=np.float64)
-    if distances.shape != chances.shape:
-        raise ValueError(
-            f"sensitivities and probabilities must have one shape, got {distances.shape} "
-            f"and {chances.shape}."
-        )
-    from scipy.special import log_ndtr
-
-    seen = (distances > 0) & (chances > 0)
-    mu = distances[seen] / scale
-    first = log_ndtr(mu / 2 - epsilon / mu)
-    second = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
-    each = -np.exp(first) * np.expm1(np.minimum(0.0, second - first))
-    return float(np.dot(np.maximum(each, 0.0), chances[seen]))
-
-
-def mixture_noise_scale(
-    sensitivities: ArrayLike, probabilities: ArrayLike, *, epsilon: float, delta: float
-) -> float:
-    """Return the standard deviation for which a random sensitivity keeps (epsilon, delta)-DP.
-
-    Solves E delta_{D_i / s}(epsilon) = delta for s (see `mixture_delta`), rounded up.
-    """
-    epsilon = check_positive("epsilon", epsilon)
-    delta = check_fraction("delta", delta)
-    distances = np.asarray(sensitivities, dtype=np.float64)
-    chances = np.asarray(probabilities, dtype=np.float64)
-    unbounded = float(chances[np.isinf(distances)].sum())
-    if unbounded >= delta:
-        raise ValueError(
-            f"an unbounded sensitivity has probability {unbounded:g}, which must be below delta "
-            f"= {delta:g}."
-        )
-    finite = distances[np.isfinite(distances) & (chances > 0)]
-    if not len(finite) or finite.max() <= 0:
-        return 0.0
-
-    def too_little(scale: float) -> bool:
-        return mixture_delta(epsilon, distances, chances, noise_scale=scale) > delta
-
-    high = float(finite.max()) / mu_of(epsilon, delta)
-    while too_little(high):
-        high *= 2.0
-    low = high
-    while not too_little(low):
-        low /= 2.0
-        if low < high * 1e-9:
-            return low
-    _, high = _bisect(too_little, low, high)
-    return high * (1.0 + _SAFETY)

@@ -1,58 +1,209 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The privacy ledger: a budget that several private fits share and cannot overspend."""
+"""The privacy ledger: a budget that several private fits share and cannot overspend.
+
+A `Spend` is one entry, a `Budget` what all of them may cost together, a `PrivacyLedger` both, in
+memory or in a file that processes share. The file holds one JSON object per line: first the budget
+and an identity, then each spend with its time. Each line ends with a digest of itself and of all
+lines before it, so a change by another program is noticed. A spend locks the file itself, reads it,
+decides, appends a line and returns when the line is on disk; only then does a fit read the data, so
+every release has its entry. A line that a killed process left unfinished paid for nothing, and the
+next spend replaces it. A digest cannot show that whole last lines are missing: keep a copy.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
+import math
 import os
 import secrets
 import threading
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
+from pairlearn.privacy.accounting.certificate import NEIGHBOURS, UNITS
 from pairlearn.privacy.accounting.gaussian import compose, epsilon_of_mu, gaussian_delta, mu_of
-from pairlearn.privacy.accounting.ledger_file import LedgerFile, Mark
-from pairlearn.privacy.accounting.spend import Budget, Spend
+from pairlearn.validation import check_count, check_fraction, check_positive
 
-_FORMAT = 3
+_FORMAT = "pairlearn privacy ledger 3"
 #: Rounding in sums of prices, relative to the budget.
 _ROUNDING = 1e-9
-
-#: The ledgers of this process by identity; unpickling looks up the original here.
-_living: weakref.WeakValueDictionary[str, PrivacyLedger] = weakref.WeakValueDictionary()
 
 
 class BudgetExceededError(RuntimeError):
     """A spend was refused because the budget would be exceeded."""
 
 
-class _Memory:
-    """Entries in the memory of one process."""
+class LedgerFileError(ValueError):
+    """A file is not a ledger, or another program changed it."""
 
-    def __init__(self, entries: Sequence[Spend] = (), process: int | None = None) -> None:
-        self._entries = list(entries)
-        self._process = os.getpid() if process is None else process
-        self._lock = threading.Lock()
 
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        if os.getpid() != self._process:
-            raise RuntimeError(
-                "this ledger lives in the memory of another process, which would not see a spend "
-                "from here; share a ledger through a file: "
-                'PrivacyLedger.open("patients.ledger", epsilon=1.0, delta=1e-06).'
+def check_relation(neighbours: str) -> str:
+    """Return the name of a neighbouring relation; raise if it is unknown."""
+    if neighbours not in NEIGHBOURS:
+        names = ", ".join(repr(name) for name in NEIGHBOURS)
+        raise ValueError(f"neighbours must be one of {names}, got {neighbours!r}.")
+    return neighbours
+
+
+def check_unit(unit: str) -> str:
+    """Return the name of a protected unit; raise if it is unknown."""
+    if unit not in UNITS:
+        names = " or ".join(repr(name) for name in UNITS)
+        raise ValueError(f"unit must be {names}, got {unit!r}.")
+    return unit
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The budget of a ledger, with what it protects and covers; see `PrivacyLedger`.
+
+    >>> print(Budget(1, 1e-6, unit="person").protects())
+    one person with all examples replaced by another with as many
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: str = "replace"
+    unit: str = "example"
+    rows_per_person: int | None = None
+    data: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", check_fraction("delta", self.delta))
+        check_relation(self.neighbours)
+        check_unit(self.unit)
+        if self.rows_per_person is not None:
+            if self.unit != "person":
+                raise ValueError(
+                    f"rows_per_person={self.rows_per_person!r} belongs to a ledger of persons; add "
+                    'unit="person", or leave it out.'
+                )
+            most = check_count("rows_per_person", self.rows_per_person)
+            object.__setattr__(self, "rows_per_person", most)
+        object.__setattr__(self, "data", str(self.data))
+
+    def protects(self) -> str:
+        """Return the change that the budget protects against, in words."""
+        if self.unit == "example":
+            what = "one example"
+            other = " by another"
+        else:
+            most = "" if self.rows_per_person is None else f" (at most {self.rows_per_person})"
+            what = f"one person with all examples{most}"
+            other = " by another with as many"
+        return (
+            f"{what} replaced{other}"
+            if self.neighbours == "replace"
+            else (f"{what} added or removed")
+        )
+
+    def written(self, **changes: object) -> str:
+        """Return the Python call that makes a ledger like this one, with some arguments changed."""
+        plain = replace(self, **changes)  # type: ignore[arg-type]
+        told = [f"epsilon={plain.epsilon!r}", f"delta={plain.delta!r}"]
+        if plain.neighbours != "replace":
+            told.append(f'neighbours="{plain.neighbours}"')
+        if plain.unit != "example":
+            told.append(f'unit="{plain.unit}"')
+        if plain.rows_per_person is not None:
+            told.append(f"rows_per_person={plain.rows_per_person}")
+        return f"PrivacyLedger({', '.join(told)})"
+
+
+@dataclass(frozen=True)
+class Spend:
+    """One entry of a ledger: a mu or an (epsilon, delta), and the change that it holds for.
+
+    >>> Spend("fit", 0.3, neighbours="add_remove").under(Budget(1, 1e-6)).mu
+    0.6
+    >>> Spend("fit", 0.1).under(Budget(1, 1e-6, unit="person", rows_per_person=4)).mu
+    0.4
+    """
+
+    purpose: str
+    mu: float = 0.0
+    epsilon: float = 0.0
+    delta: float = 0.0
+    neighbours: str = "replace"
+    unit: str = "example"
+    time: str = ""
+
+    def __post_init__(self) -> None:
+        check_relation(self.neighbours)
+        check_unit(self.unit)
+        values = (self.mu, self.epsilon, self.delta)
+        if not all(math.isfinite(value) and value >= 0 for value in values) or (
+            self.mu == 0 and self.epsilon == 0
+        ):
+            raise ValueError(
+                f"a spend needs a finite mu > 0 or epsilon > 0, got mu={self.mu!r}, "
+                f"epsilon={self.epsilon!r}, delta={self.delta!r}."
             )
-        with self._lock:
-            yield
 
-    def read(self) -> list[Spend]:
-        return self._entries
+    def steps(self, budget: Budget) -> int:
+        """Return how many changes of this entry's kind make up one change of the budget's kind.
 
-    def enter(self, entry: Spend) -> None:
-        self._entries.append(entry)
+        Lemmas 14 and 18 in ``docs/privacy/lemmas.md`` prove the numbers; a `ValueError` says why
+        there is none.
+        """
+        count = 1
+        if budget.neighbours == "replace" and self.neighbours == "add_remove":
+            count = 2
+        elif budget.neighbours == "add_remove" and self.neighbours == "replace":
+            raise ValueError(
+                f"{self.purpose!r} is private with respect to replacement, which says nothing "
+                f"about adding or removing; use {budget.written(neighbours='replace')}, or "
+                'neighbours="add_remove" in the fit.'
+            )
+        if self.unit == budget.unit:
+            return count
+        if self.unit == "example":
+            if budget.rows_per_person is None:
+                raise ValueError(
+                    f"{self.purpose!r} protects one example, but the ledger counts persons, who "
+                    "may have any number of them; say whose row each is (groups=...), or, if "
+                    "nobody has more than 10 rows, say so in a new ledger: "
+                    f"{budget.written(rows_per_person=10)}."
+                )
+            return count * budget.rows_per_person
+        if self.neighbours == "replace":
+            # With a row, a person may come or go, and the number of persons is public here.
+            raise ValueError(
+                f"{self.purpose!r} protects one person with all examples, but the ledger counts "
+                "examples, and a replaced example can change how many persons there are; use a "
+                f"ledger of persons: {budget.written(unit='person')}."
+            )
+        return 2 * count
+
+    def under(self, budget: Budget) -> Spend:
+        """Return the entry with its cost for the change that a budget protects against.
+
+        A change in k steps multiplies mu by k and makes (epsilon, delta) to
+        (k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1)) (lemma 18).
+        """
+        k = self.steps(budget)
+        if k == 1:
+            return replace(self, neighbours=budget.neighbours, unit=budget.unit)
+        delta = 0.0
+        if self.delta:
+            # Where the powers would overflow, delta is 1, which promises nothing.
+            growth = (
+                k
+                if self.epsilon == 0
+                else math.expm1(min(k * self.epsilon, 700.0))
+                / (math.expm1(min(self.epsilon, 700.0)))
+            )
+            delta = 1.0 if k * self.epsilon > 700 else min(1.0, growth * self.delta)
+        return Spend(
+            self.purpose, k * self.mu, k * self.epsilon, delta, budget.neighbours, budget.unit,
+            self.time,
+        )  # fmt: skip
 
 
 class PrivacyLedger:
@@ -68,9 +219,9 @@ class PrivacyLedger:
     persons with at most k rows each. An entry that says nothing about the ledger's change is
     refused, and the error names the cure.
 
-    There is one budget, so there are no copies: `copy.deepcopy`, `sklearn.base.clone` and a pickle
-    loaded in the same process return the same ledger. In another process it refuses every spend.
-    `PrivacyLedger.open` shares a ledger between processes through a file.
+    There is one budget, so there are no copies: `copy.deepcopy` and `sklearn.base.clone` return
+    the same ledger. `PrivacyLedger.open` shares a ledger between processes through a file; one in
+    memory cannot be pickled.
 
     Parameters
     ----------
@@ -115,50 +266,25 @@ class PrivacyLedger:
         rows_per_person: int | None = None,
         data: str = "",
     ) -> None:
-        self._keep(Budget(epsilon, delta, neighbours, unit, rows_per_person, data), _Memory())
-        self._identity = secrets.token_hex(16)
-        _living[self._identity] = self
-
-    def _keep(self, budget: Budget, entries: _Memory | LedgerFile) -> None:
-        self._budget, self._entries = budget, entries
+        self.budget = Budget(epsilon, delta, neighbours, unit, rows_per_person, data)
+        self.path: Path | None = None
+        self.identity = secrets.token_hex(16)
+        self._in_memory: list[Spend] = []
+        self._process, self._lock = os.getpid(), threading.Lock()
+        #: The digests of a file as far as it was read.
+        self._seen: list[str] = []
 
     @classmethod
-    def open(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        neighbours: str | None = None,
-        unit: str | None = None,
-        rows_per_person: int | None = None,
-        data: str | None = None,
-        seal: str | os.PathLike[str] | None = None,
-    ) -> Self:
+    def open(cls, path: str | os.PathLike[str], **budget: Any) -> Self:
         """Open a ledger in a file that processes share, or create it.
-
-        A new file needs `epsilon` and `delta`. For an existing file, every given argument must
-        agree with it.
 
         Parameters
         ----------
         path : path
             The file.
-        epsilon, delta : float, optional
-            The budget.
-        neighbours : {"replace", "add_remove"}, optional
-            The neighbouring relation of the budget; "replace" for a new file.
-        unit : {"example", "person"}, optional
-            What is protected; "example" for a new file.
-        rows_per_person : int, optional
-            The largest number of examples of one person, for unit="person".
-        data : str, optional
-            A description of the data, in your words.
-        seal : path, optional
-            A second small file, best on another disk or of another account, which holds the number
-            of entries and the last digest. A ledger with fewer entries than its seal is refused.
-            The ledger remembers the path, so it is needed for a new ledger and for a seal that was
-            moved.
+        **budget
+            The parameters of the class. A new file needs `epsilon` and `delta`; for an existing
+            file, every given one must agree with it.
 
         Returns
         -------
@@ -166,88 +292,52 @@ class PrivacyLedger:
             The ledger; each spend is on disk before `spend` returns. Copies and pickles, in any
             process, are the same ledger: they hold the path.
         """
-        given = {
-            "epsilon": epsilon,
-            "delta": delta,
-            "neighbours": neighbours,
-            "unit": unit,
-            "rows_per_person": rows_per_person,
-            "data": data,
-        }
-        return cls._opened(LedgerFile.open(
-            path, {k: v for k, v in given.items() if v is not None}, seal
-        ))  # fmt: skip
-
-    @classmethod
-    def _opened(cls, file: LedgerFile) -> Self:
+        place = Path(os.path.realpath(path))
+        given = {name: value for name, value in budget.items() if value is not None}
+        if not place.exists():
+            if not {"epsilon", "delta"} <= given.keys():
+                raise FileNotFoundError(
+                    f"there is no ledger at {place}; to make one, give its budget: "
+                    f"PrivacyLedger.open({str(path)!r}, epsilon=1.0, delta=1e-06)."
+                )
+            _create(place, Budget(**given))
         ledger = cls.__new__(cls)
-        ledger._keep(file.budget, file)
+        ledger.path, ledger._seen = place, []
+        with place.open("rb") as file:
+            header, _, digests = _parsed(file, place)
+        ledger.budget = Budget(**{one.name: header[one.name] for one in fields(Budget)})
+        ledger.identity, ledger._seen = header["id"], digests
+        known = asdict(ledger.budget)
+        for name, value in given.items():
+            if known[name] != value:
+                raise LedgerFileError(
+                    f"the ledger at {place} has {name} = {known[name]!r}, not {value!r}; open it "
+                    "without that argument, or use another file for another budget."
+                )
         return ledger
-
-    @property
-    def epsilon(self) -> float:
-        """The epsilon of the budget."""
-        return self._budget.epsilon
-
-    @property
-    def delta(self) -> float:
-        """The delta of the budget."""
-        return self._budget.delta
-
-    @property
-    def neighbours(self) -> str:
-        """The neighbouring relation of the budget."""
-        return self._budget.neighbours
-
-    @property
-    def unit(self) -> str:
-        """What the budget protects: "example" or "person"."""
-        return self._budget.unit
-
-    @property
-    def rows_per_person(self) -> int | None:
-        """The largest number of examples of one person; None if nothing is known."""
-        return self._budget.rows_per_person
-
-    @property
-    def protects(self) -> str:
-        """The change that the budget protects against, in words."""
-        return self._budget.protects()
-
-    @property
-    def identity(self) -> str:
-        """A random name that tells this ledger from others with the same budget."""
-        return self._entries.identity if isinstance(self._entries, LedgerFile) else self._identity
-
-    @property
-    def data(self) -> str:
-        """The description of the data."""
-        return self._budget.data
 
     @property
     def entries(self) -> tuple[Spend, ...]:
         """The spends so far."""
-        return tuple(self._entries.read())
+        if self.path is None:
+            return tuple(self._in_memory)
+        with _opened(self.path, "rb") as file:
+            return tuple(self._read(file))
+
+    @property
+    def protects(self) -> str:
+        """The change that the budget protects against, in words."""
+        return self.budget.protects()
 
     @property
     def spent_epsilon(self) -> float:
         """The epsilon of all entries together, at the ledger's delta."""
-        return self._total(self._entries.read())
+        return self._total(self.entries)
 
     @property
     def remaining_mu(self) -> float:
         """The largest mu that one more spend may have, for what this ledger protects."""
-        return self._remaining(self._entries.read())
-
-    def _remaining(self, entries: Sequence[Spend]) -> float:
-        here = [entry.under(self._budget) for entry in entries]
-        delta = self._delta_left(here)
-        epsilon = self.epsilon - sum(entry.epsilon for entry in here)
-        if delta <= 0 or epsilon <= 0:
-            return 0.0
-        total = mu_of(epsilon, delta)
-        used = compose([0.0, *(entry.mu for entry in here)])
-        return float(max(0.0, total**2 - used**2) ** 0.5)
+        return self._remaining(self.entries)
 
     def spend(
         self,
@@ -275,63 +365,79 @@ class PrivacyLedger:
             What mu, or (epsilon, delta), protects.
         """
         entry = Spend(str(purpose), float(mu), float(epsilon), float(delta), neighbours, unit)
-        steps = entry.steps(self._budget)
-        with self._entries.alone():
-            entries = self._entries.read()
-            total = self._total([*entries, entry])
-            # mu_of and epsilon_of_mu err on the safe side by 1e-12 each.
-            if not total <= self.epsilon * (1 + _ROUNDING):
-                # Rounded down, so that what is named fits.
-                left = self._remaining(entries) / steps * (1 - 1e-5)
-                raise BudgetExceededError(
-                    f"{purpose!r} would bring the total to epsilon = {total:.4g} at delta = "
-                    f"{self.delta:g}, over the budget of epsilon = {self.epsilon:g}; spend at "
-                    f"most mu = {left:.6g}, or ask for a larger budget."
-                )
-            self._entries.enter(entry)
+        entry.steps(self.budget)
+        if self.path is not None:
+            with _opened(self.path, "r+b") as file:
+                _lock(file)
+                self._check(entry, self._read(file))
+                self._seen.append(_append(file, {**asdict(entry), "time": _now()}))
+            return
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "this ledger lives in the memory of another process, which would not see a spend "
+                f"from here; {_SHARE}"
+            )
+        with self._lock:
+            self._check(entry, self._in_memory)
+            self._in_memory.append(entry)
+
+    def _check(self, entry: Spend, entries: Sequence[Spend]) -> None:
+        total = self._total([*entries, entry])
+        # mu_of and epsilon_of_mu err on the safe side by 1e-12 each.
+        if not total <= self.budget.epsilon * (1 + _ROUNDING):
+            # Rounded down, so that what is named fits.
+            left = self._remaining(entries) / entry.steps(self.budget) * (1 - 1e-5)
+            raise BudgetExceededError(
+                f"{entry.purpose!r} would bring the total to epsilon = {total:.4g} at delta = "
+                f"{self.budget.delta:g}, over the budget of epsilon = {self.budget.epsilon:g}; "
+                f"spend at most mu = {left:.6g}, or ask for a larger budget."
+            )
 
     def _total(self, entries: Sequence[Spend]) -> float:
-        here = [entry.under(self._budget) for entry in entries]
+        here = [entry.under(self.budget) for entry in entries]
         mu = compose([0.0, *(entry.mu for entry in here)])
-        epsilon = sum(entry.epsilon for entry in here)
-        delta = self._delta_left(here)
+        epsilon, delta = sum(entry.epsilon for entry in here), self._delta_left(here)
         if delta < 0 or (delta == 0 and gaussian_delta(mu, 0.0) > 0):
-            return float("inf")
-        if mu == 0:
-            return epsilon
-        return epsilon + epsilon_of_mu(mu, delta)
+            return math.inf
+        return epsilon if mu == 0 else epsilon + epsilon_of_mu(mu, delta)
+
+    def _remaining(self, entries: Sequence[Spend]) -> float:
+        here = [entry.under(self.budget) for entry in entries]
+        epsilon = self.budget.epsilon - sum(entry.epsilon for entry in here)
+        delta = self._delta_left(here)
+        if delta <= 0 or epsilon <= 0:
+            return 0.0
+        used = compose([0.0, *(entry.mu for entry in here)])
+        return float(max(0.0, mu_of(epsilon, delta) ** 2 - used**2) ** 0.5)
 
     def _delta_left(self, here: Sequence[Spend]) -> float:
         """Return the delta that entries leave; below 0 if they exceed that of the budget."""
-        left = self.delta - sum(entry.delta for entry in here)
+        left = self.budget.delta - sum(entry.delta for entry in here)
         # Thrice 1e-5 is more than 3e-5 by rounding.
-        return max(left, 0.0) if left >= -_ROUNDING * self.delta else left
+        return max(left, 0.0) if left >= -_ROUNDING * self.budget.delta else left
+
+    def _read(self, file: IO[bytes]) -> list[Spend]:
+        """Return the entries of the file; refuse one that lacks what was read before."""
+        assert self.path is not None
+        header, entries, digests = _parsed(file, self.path)
+        if header["id"] != self.identity or digests[: len(self._seen)] != self._seen:
+            raise LedgerFileError(
+                f"the ledger at {self.path} lacks entries that were read from it, or is another "
+                "one: lines were removed, or it is an old copy; restore the newest copy."
+            )
+        self._seen = digests
+        return entries
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary of plain values that JSON can hold."""
-        return {
-            "format": _FORMAT,
-            **asdict(self._budget),
-            "entries": [asdict(entry) for entry in self._entries.read()],
-        }
+        return {**asdict(self.budget), "entries": [asdict(entry) for entry in self.entries]}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PrivacyLedger:
         """Return a new ledger from the dictionary that `to_dict` made; refuse an overspent one."""
-        version = plain.get("format")
-        if version != _FORMAT:
-            raise ValueError(f"the ledger has format {version!r}; this version reads {_FORMAT}.")
-        ledger = PrivacyLedger(
-            epsilon=plain["epsilon"],
-            delta=plain["delta"],
-            neighbours=plain["neighbours"],
-            unit=plain["unit"],
-            rows_per_person=plain["rows_per_person"],
-            data=plain["data"],
-        )
+        ledger = PrivacyLedger(**{one.name: plain[one.name] for one in fields(Budget)})
         for entry in plain["entries"]:
-            names = ("mu", "epsilon", "delta", "neighbours", "unit")
-            ledger.spend(entry["purpose"], **{name: entry[name] for name in names})
+            ledger.spend(**{name: value for name, value in entry.items() if name != "time"})
         return ledger
 
     def __copy__(self) -> Self:
@@ -344,22 +450,112 @@ class PrivacyLedger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if isinstance(self._entries, LedgerFile):
-            file = self._entries
-            return _reopened, (file.path, file.seal, file.mark)
-        return _found_again, (self._identity, self.to_dict())
+        if self.path is None:
+            raise TypeError(
+                "a ledger in memory cannot be pickled: a copy elsewhere would spend the same "
+                f"budget again; {_SHARE}"
+            )
+        return _reopened, (str(self.path), self.identity, self._seen)
 
 
-def _reopened(path: Path, seal: Path | None, seen: Mark) -> PrivacyLedger:
-    """Unpickle: open the file again, which must hold what the pickling process has seen."""
-    return PrivacyLedger._opened(LedgerFile.open(path, {}, seal, seen))
+_SHARE = (
+    "share a ledger through a file: "
+    'PrivacyLedger.open("patients.ledger", epsilon=1.0, delta=1e-06).'
+)
 
 
-def _found_again(identity: str, plain: dict[str, Any]) -> PrivacyLedger:
-    """Unpickle: return the original ledger of this process, or else a read-only copy."""
-    found = _living.get(identity)
-    if found is not None:
-        return found
-    ledger = PrivacyLedger.from_dict(plain)
-    ledger._keep(ledger._budget, _Memory(ledger._entries.read(), process=-1))
+def _reopened(path: str, identity: str, seen: list[str]) -> PrivacyLedger:
+    """Unpickle: open the file again, which must hold what the pickling process has read."""
+    ledger = PrivacyLedger.open(path)
+    ledger.identity, ledger._seen = identity, seen
+    _ = ledger.entries
     return ledger
+
+
+def _create(path: Path, budget: Budget) -> None:
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} for the ledger; make it first.")
+    header = {"format": _FORMAT, "id": secrets.token_hex(16), **asdict(budget), "time": _now()}
+    with path.open("a+b") as file:
+        _lock(file)
+        file.seek(0)
+        if not file.read(1):
+            _append(file, header)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@contextlib.contextmanager
+def _opened(path: Path, mode: str) -> Iterator[IO[bytes]]:
+    try:
+        file: IO[bytes] = path.open(mode)
+    except FileNotFoundError as error:
+        said = "the ledger is gone; restore it from a copy, or open it where it is now"
+        raise FileNotFoundError(error.errno, said, str(path)) from None
+    with file:
+        yield file
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Lock the file itself until it is closed; nobody can take the lock away."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _append(file: IO[bytes], values: Mapping[str, Any]) -> str:
+    """Write one line to disk behind the complete lines of a locked file; return its digest."""
+    file.seek(0)
+    before = file.read()
+    before = before[: before.rfind(b"\n") + 1]
+    line, digest = _line(values, hashlib.sha256(before))
+    file.seek(len(before))
+    file.truncate()
+    file.write(line)
+    file.flush()
+    os.fsync(file.fileno())
+    return digest
+
+
+def _line(values: Mapping[str, Any], before: Any) -> tuple[bytes, str]:
+    """Return a line with its digest, given the digest of the lines before it."""
+    state = before.copy()
+    state.update(json.dumps(values, allow_nan=False).encode())
+    plain = {**values, "digest": state.hexdigest()}
+    return json.dumps(plain, allow_nan=False).encode() + b"\n", plain["digest"]
+
+
+def _parsed(file: IO[bytes], path: Path) -> tuple[dict[str, Any], list[Spend], list[str]]:
+    """Return header, entries and digests of a file; raise if a digest does not match."""
+    file.seek(0)
+    lines = file.read().splitlines(keepends=True)
+    if lines and not lines[-1].endswith(b"\n"):
+        lines.pop()  # A killed process left it, before its spend was one.
+    found: list[dict[str, Any]] = []
+    digests, before = [], hashlib.sha256()
+    for number, line in enumerate(lines, start=1):
+        try:
+            plain = json.loads(line)
+            digests.append(plain.pop("digest"))
+            if line != _line(plain, before)[0]:
+                raise ValueError("digest")
+            found.append(plain if number == 1 else asdict(Spend(**plain)))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            if number == 1:
+                break
+            raise LedgerFileError(
+                f"another program changed line {number} of the ledger {path}, or an earlier line; "
+                "restore the file from a copy."
+            ) from None
+        before.update(line)
+    if not found or found[0].get("format") != _FORMAT:
+        raise LedgerFileError(f"{path} is not a ledger of the format {_FORMAT!r}.")
+    return found[0], [Spend(**plain) for plain in found[1:]], digests

@@ -40,9 +40,6 @@ class Entry(ABC):
     name: str
     epsilon: float
     delta: float
-    #: Whether secret random choices of examples are part of the protection, so that an attacker
-    #: must not see them.
-    secret_draws: bool = False
     #: The share of the runs that a slow function gets; the audit states what these can find.
     share_of_runs: float = 1.0
     #: Whether noisy numbers decide how many further ones are released (lemma 21).

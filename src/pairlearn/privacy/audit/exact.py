@@ -22,9 +22,8 @@ from pairlearn.privacy.accounting.certificate import Certificate, Release
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.entry import Entry
-from pairlearn.privacy.audit.mixture import mixture_problems
+from pairlearn.privacy.audit.mechanism import made_in_pieces
 from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
-from pairlearn.privacy.audit.replay import made_in_pieces
 from pairlearn.privacy.audit.tape import Tape, TapeEndedError, recorded, replayed
 from pairlearn.privacy.release import GRID_STEPS
 
@@ -98,21 +97,13 @@ def _check(entry: Entry, pair: PublicNeighbours) -> tuple[list[str], float, floa
     if shapes[0] != shapes[1] or tape.scales != other.scales:
         found.append("other numbers, or other noise, are released on the neighbour")
         return found, 0.0, None
-    distances = [
-        float(np.linalg.norm(a - b)) / scale
-        for a, b, scale in zip(tape.values, other.values, tape.scales, strict=True)
-    ]
+    distances = tape.distances(other)
     if mine.listed is not None:
         pieces = made_in_pieces(mine.listed, shapes[0])
-        found += _unlisted(tape, mine.listed, pieces, certificate)
+        found += _unlisted(tape, mine.listed, pieces)
         if pieces is not None:
             together = [math.hypot(*(distances[k] for k in piece)) for piece in pieces]
             found += _too_far(together, mine.listed)
-    if certificate is not None and certificate.composition == "mixture":
-        if len(distances) == len(certificate.releases):
-            found += mixture_problems(certificate, tape.draws, distances, pair.place)
-        shares = [d / r.mu for d, r in zip(distances, certificate.releases, strict=False)]
-        return found, max(shares, default=0.0), None
     total, allowed = math.hypot(0.0, *distances), mu_of(entry.epsilon, entry.delta)
     if not total <= allowed * (1.0 + _ROUNDING):
         found.append(f"all releases together are {total / allowed:.4g} times the budget away")
@@ -138,29 +129,18 @@ def _differences(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
     return [f"with the same noisy values {', '.join(differ)} differ on the neighbour"]
 
 
-def _unlisted(
-    tape: Tape,
-    listed: Sequence[Release],
-    pieces: list[list[int]] | None,
-    certificate: Certificate | None,
-) -> list[str]:
+def _unlisted(tape: Tape, listed: Sequence[Release], pieces: list[list[int]] | None) -> list[str]:
     """Return how the noise that was asked for differs from what the certificate lists."""
     if pieces is None:
         stated = [release.dimension for release in listed]
         return [f"releases of {stated} numbers are listed, but others were made"]
-    found = []
     each = [release for release, piece in zip(listed, pieces, strict=True) for _ in piece]
-    for release, values, scale, discrete in zip(
-        each, tape.values, tape.scales, tape.discrete, strict=True
-    ):
-        if certificate is not None and certificate.secure != discrete:
-            found.append(f"the noise of {release.name} is not of the stated kind")
-        elif discrete and not (scale >= GRID_STEPS and (values == np.rint(values)).all()):
-            # The scale in units of the data is not known here, but the grid is never coarser.
-            found.append(f"{release.name} has discrete noise that is too small or off the grid")
-        elif not discrete and not scale >= release.noise_scale * (1.0 - _ROUNDING):
-            found.append(f"{release.name} has less noise than the certificate states")
-    return found
+    # The scale in units of the data is not known here, but the grid is never coarser.
+    return [
+        f"{release.name} has discrete noise that is too small or off the grid"
+        for release, values, scale in zip(each, tape.values, tape.scales, strict=True)
+        if not (scale >= GRID_STEPS and (values == np.rint(values)).all())
+    ]
 
 
 def _too_far(distances: list[float], listed: Sequence[Release]) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.privacy.audit.replay import moved_rows
+from pairlearn.privacy.audit.mechanism import moved_rows
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
 
@@ -85,8 +85,10 @@ def public_neighbours(
     rng = np.random.default_rng(seed)
     still = np.tile(middle, (n, 1))
     one_class = [negative] * n
+    gone = np.full((n, len(lower)), np.nan)
     spread = rng.uniform(lower, upper, (n, len(lower)))
     corners = np.where(rng.random(spread.shape) < 0.5, lower, upper)
+    partly = np.where(rng.random(spread.shape) < 0.5, np.nan, spread)
     mixed = [labels[k] for k in rng.integers(0, len(labels), n)]
     half = [labels[0] if k % 2 else labels[-1] for k in range(n)]
     everywhere = places(n)
@@ -109,6 +111,9 @@ def public_neighbours(
              np.full_like(middle, -np.inf), positive),
         pair("a missing example", spread, mixed, upper, negative, np.full_like(middle, np.nan),
              negative),
+        pair("an example among missing ones", gone, half, upper, positive, lower, positive),
+        pair("a label among missing examples", gone, half, upper, positive, upper, negative),
+        pair("an example among half missing", partly, mixed, upper, positive, lower, negative),
         pair("an unknown label", spread, half, upper, positive, upper, "n/a"),
         pair("a corner among random ones", spread, mixed, upper, positive, lower, positive),
         pair("a corner among corners", corners, mixed, upper, positive, lower, positive),
@@ -154,8 +159,11 @@ def neighbouring_persons(
         ("many rows gone missing", up, [positive] * _MANY, missing, ["n/a"] * _MANY),
     ]  # fmt: skip
     pairs = []
+    gone = np.full_like(spread, np.nan)
+    tables = (("", still, one_class), (" among random persons", spread, mixed),
+              (" among missing rows", gone, mixed))  # fmt: skip
     for k, (name, mine, signs, theirs, other_signs) in enumerate(changes):
-        for among, X, y in (("", still, one_class), (" among random persons", spread, mixed)):
+        for among, X, y in tables:
             where = ("first", "last", "scattered")[k % 3]
             first = _with_person(X, y, others, mine, signs, where)
             second = (
@@ -166,6 +174,15 @@ def neighbouring_persons(
             # Persons are numbered as they appear: a removed one is the last or the first.
             moved = moved_rows(n, n - 1 if where == "last" else 0) if removes else None
             pairs.append(PublicNeighbours(f"a person: {name}{among}", first, second, moved))
+    # Rows without an id belong to nobody: they may come, go and change as they like.
+    nobody: list[Any] = [None] * 3
+    still, others, one_class = (
+        np.concatenate([still, up[:1]]), [*others, "person 0"], [*one_class, positive],
+    )  # fmt: skip
+    first = Table(np.concatenate([up[:3], still]), [positive] * 3 + one_class, nobody + others)
+    second = Table(np.concatenate([down[:2], still]), [positive] * 2 + one_class,
+                   nobody[:2] + others)  # fmt: skip
+    pairs.append(PublicNeighbours("rows without an id change and go", first, second))
     return pairs
 
 

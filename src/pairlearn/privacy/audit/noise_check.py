@@ -34,10 +34,10 @@ class NoiseCheck:
     >>> from pairlearn.privacy import NoiseSource
     >>> from pairlearn.privacy.audit.tape import recorded
     >>> def check(seed_of):
-    ...     noise = NoiseCheck()
+    ...     noise, zeros = NoiseCheck(), np.zeros(5, dtype=np.int64)
     ...     for run in range(200):
     ...         with recorded() as record:
-    ...             _ = NoiseSource(secure=False, seed=seed_of(run)).protect(np.zeros(5), 2.0)
+    ...             _ = NoiseSource(seed=seed_of(run)).protect_integers(zeros, 1 << 20)
     ...         noise.add(record)
     ...     return noise
     >>> check(lambda run: run).correlation_lower(0.99) > 0

@@ -11,8 +11,7 @@ Nobody must be able to tell the two tables apart by coefficients, scores, rates 
 than the guarantee allows. The statistic is their projection on a direction learned on half of the
 runs; the other half bounds epsilon from below (Clopper and Pearson).
 
-*By its releases.* The same with the log-likelihood ratio of all noisy releases of a run, unless
-secret draws are part of the protection.
+*By its releases.* The same with the log-likelihood ratio of all noisy releases of a run.
 
 *By its noise.* All noise of all runs must be as strong as stated, normal and independent: within a
 vector, between the releases of one run, between runs, objects and processes
@@ -76,7 +75,7 @@ class PublicAudit:
     public : AuditResult
         The attack on public numbers.
     releases : AuditResult or None
-        The attack on the releases; None if secret draws protect them too, or if there are none.
+        The attack on the releases; None if there are none.
     noise_upper : float
         Upper bound on the noise as a multiple of the stated noise.
     noise_correlation_lower : float
@@ -236,7 +235,7 @@ def _runs(
     back = None if there is None else np.argsort(there)
     worlds = (pair.first, pair.second, there), (pair.second, pair.first, back)
     tables, ratios = [], np.zeros((2, n_runs))
-    comparable = not entry.secret_draws
+    comparable = True
     for world, (table, other, rows) in enumerate(worlds):
         seen = []
         for run in range(n_runs):

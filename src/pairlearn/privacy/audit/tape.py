@@ -5,8 +5,6 @@ A user calls a private function without naming a source of noise. So does the au
 every `NoiseSource` of its own thread, whoever made it and of whatever subclass. `recorded` notes
 what was protected and what left. `replayed` returns the same noisy values again, for other data.
 The function under audit does not know about it, so nothing can look better in an audit than it is.
-
-Other threads draw their noise as usual, also during an audit.
 """
 
 from __future__ import annotations
@@ -23,8 +21,8 @@ from numpy.typing import NDArray
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 
-#: The methods by which data leave, and those by which examples are chosen.
-_METHODS = ("protect", "protect_integers", "draw_indices", "permutation", "accept")
+#: The method by which data leave, and those by which examples are chosen.
+_METHODS = ("protect_integers", "draw_indices", "permutation", "accept")
 
 
 class TapeEndedError(Exception):
@@ -39,19 +37,23 @@ class Tape:
         self.values: list[Vector] = []
         self.outputs: list[Vector] = []
         self.scales: list[float] = []
-        #: Whether the noise of a release was discrete.
-        self.discrete: list[bool] = []
         #: Secret choices of examples.
         self.draws: list[NDArray[np.int64]] = []
         #: Numerator, denominator and answer of each coin with probability exp(-a/b).
         self.coins: list[tuple[int, int, bool]] = []
 
-    def note(self, values: Any, output: Any, scale: float, *, discrete: bool) -> None:
+    def note(self, values: Any, output: Any, scale: float) -> None:
         """Note a release."""
         self.values.append(np.array(values, dtype=np.float64).ravel())
         self.outputs.append(np.array(output, dtype=np.float64).ravel())
         self.scales.append(float(scale))
-        self.discrete.append(discrete)
+
+    def distances(self, other: Tape) -> list[float]:
+        """Return how far the protected values of another tape are, in units of the noise."""
+        return [
+            float(np.linalg.norm(mine - theirs)) / scale
+            for mine, theirs, scale in zip(self.values, other.values, self.scales, strict=True)
+        ]
 
 
 @contextmanager
@@ -59,18 +61,18 @@ def recorded() -> Iterator[Tape]:
     """Record the noise of this thread.
 
     >>> with recorded() as tape:
-    ...     noisy = NoiseSource(secure=False).protect(np.zeros(3), 2.0)
+    ...     noisy = NoiseSource().protect_integers(np.zeros(3, dtype=np.int64), 2)
     >>> bool((tape.outputs[0] == noisy).all()), tape.scales
     (True, [2.0])
     """
     tape = Tape()
 
-    def listen(name: str, honest: Callable[..., Any], source: NoiseSource, *given: Any) -> Any:
-        answer = honest(source, *given)
-        if name.startswith("protect"):
-            tape.note(given[0], answer, given[1], discrete=name == "protect_integers")
+    def listen(name: str, honest: Callable[..., Any], source: NoiseSource, *asked: Any) -> Any:
+        answer = honest(source, *asked)
+        if name == "protect_integers":
+            tape.note(asked[0], answer, asked[1])
         elif name == "accept":
-            tape.coins.append((*given, answer))
+            tape.coins.append((*asked, answer))
         else:
             tape.draws.append(np.array(answer))
         return answer
@@ -96,17 +98,16 @@ def replayed(
     tape = Tape()
     left, choices, answers = iter(outputs), iter(draws), chain(coins, repeat(False))
 
-    def answer(name: str, _: Callable[..., Any], source: NoiseSource, *given: Any) -> Any:
-        if name.startswith("protect"):
-            whole = name == "protect_integers"
+    def answer(name: str, _: Callable[..., Any], source: NoiseSource, *asked: Any) -> Any:
+        if name == "protect_integers":
             output = _next(left)
-            if output.size != np.size(given[0]):
+            if output.size != np.size(asked[0]):
                 raise TapeEndedError
-            output = output.reshape(np.shape(given[0]))
-            tape.note(given[0], output, given[1], discrete=whole)
-            return np.rint(output).astype(np.int64) if whole else output
+            output = output.reshape(np.shape(asked[0]))
+            tape.note(asked[0], output, asked[1])
+            return np.rint(output).astype(np.int64)
         if name == "accept":
-            tape.coins.append((*given, next(answers)))
+            tape.coins.append((*asked, next(answers)))
             return tape.coins[-1][2]
         order = _next(choices)
         return order_of_moved(order, rows) if name == "permutation" else order
@@ -138,18 +139,21 @@ def _next(answers: Iterator[Any]) -> Any:
 def _in_place_of_noise(answer: Callable[..., Any]) -> Iterator[None]:
     """Let `answer` take the calls of this thread to noise sources, those of subclasses too."""
     mine, busy = threading.get_ident(), False
-    honest = [(cls, name, vars(cls)[name]) for cls in _sources() for name in _METHODS
+    sources: list[type[NoiseSource]] = [NoiseSource]
+    for cls in sources:
+        sources += [one for one in cls.__subclasses__() if one not in sources]
+    honest = [(cls, name, vars(cls)[name]) for cls in sources for name in _METHODS
               if name in vars(cls)]  # fmt: skip
 
     def method(name: str, usual: Callable[..., Any]) -> Callable[..., Any]:
-        def asked(source: NoiseSource, *given: Any, **named: Any) -> Any:
+        def asked(source: NoiseSource, *values: Any, **named: Any) -> Any:
             nonlocal busy
             # A method of a subclass may call that of its base: one question, one answer.
             if busy or threading.get_ident() != mine:
-                return usual(source, *given, **named)
+                return usual(source, *values, **named)
             busy = True
             try:
-                return answer(name, usual, source, *given, *named.values())
+                return answer(name, usual, source, *values, *named.values())
             finally:
                 busy = False
 
@@ -162,11 +166,3 @@ def _in_place_of_noise(answer: Callable[..., Any]) -> Iterator[None]:
     finally:
         for cls, name, usual in honest:
             setattr(cls, name, usual)
-
-
-def _sources() -> list[type[NoiseSource]]:
-    """Return the class of noise sources and all its subclasses."""
-    found: list[type[NoiseSource]] = [NoiseSource]
-    for cls in found:
-        found += [one for one in cls.__subclasses__() if one not in found]
-    return found

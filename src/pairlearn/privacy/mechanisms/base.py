@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The base class of private learners, their input and their output.
 
-A `Mechanism` gets examples in standard coordinates, labels as signs (for a metric, as numbers), and
-a `PublicSetting`. Its choices (radii, step sizes, budget shares) may depend on the setting and on
-its own earlier noisy releases, never on the raw data. It returns a `PrivateFit`; `certify` makes
-the certificate from it.
+A `Mechanism` gets examples in standard coordinates, labels as signs (of a metric as numbers, of a
+regression as targets), and a `PublicSetting`. Its choices (radii, step sizes, budget shares) may
+depend on the setting and on its own earlier noisy releases, never on the raw data. It returns a
+`PrivateFit`; `certify` makes the certificate from it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -243,107 +243,51 @@ class PrivateFit:
     ----------
     direction : ndarray
         The linear score in standard coordinates, or the rows of a metric's matrix W.
-    threshold : float or None
+    releases : tuple of Release
+        Every noisy quantity taken from the data; each may depend on earlier ones.
+    threshold : float, optional
         Score above which an example counts as positive, or squared distance above which a pair
         counts as far; None if the releases do not determine it.
-    releases : tuple of Release
-        Every noisy quantity taken from the data.
-    mu : float or None
-        Gaussian-DP parameter of all releases; None if the claim is (epsilon, delta) only.
-    accounting : str
-        The argument from noise to (epsilon, delta).
-    secure : bool
-        Whether the noise was discrete.
-    details : mapping
-        Further released or public numbers (never raw statistics).
-    composition : {"adaptive", "disjoint", "mixture"}, default="adaptive"
-        How the releases add up; see `Certificate`.
-    log_odds : (float, float) or None
+    log_odds : (float, float), optional
         Slope and offset of the log odds of the positive label as a function of the score minus
         the threshold; None if the releases do not determine them.
 
     Examples
     --------
-    >>> PrivateFit(np.ones(2), 0.0, (), 0.1, "none").secure
-    False
+    >>> PrivateFit(np.ones(2), (Release("a", 2, 3.0, 1.0), Release("b", 2, 4.0, 1.0))).mu
+    5.0
     """
 
     direction: Vector
-    threshold: float | None
     releases: tuple[Release, ...]
-    mu: float | None
-    accounting: str
-    secure: bool = False
-    details: Mapping[str, Any] = field(default_factory=dict)
-    composition: str = "adaptive"
+    threshold: float | None = None
     log_odds: tuple[float, float] | None = None
 
-    @classmethod
-    def of_one(cls, direction: Vector, release: Release, noise: NoiseSource) -> PrivateFit:
-        """Return the fit of one release."""
-        how = "one Gaussian release, converted exactly"
-        return cls(direction, None, (release,), release.mu, how, noise.secure)
-
-    @classmethod
-    def of_several(
-        cls,
-        direction: Vector,
-        releases: list[Release],
-        noise: NoiseSource,
-        threshold: float | None = None,
-        log_odds: tuple[float, float] | None = None,
-    ) -> PrivateFit:
-        """Return the fit of several releases, each of which may depend on earlier ones."""
-        how = "adaptive composition of Gaussian-DP, converted exactly"
-        mu = compose(release.mu for release in releases)
-        return cls(direction, threshold, tuple(releases), mu, how, noise.secure, log_odds=log_odds)
-
-    def after(self, releases: list[Release]) -> PrivateFit:
-        """Return the same fit with the earlier releases that it may depend on."""
-        both = [*releases, *self.releases]
-        how = "adaptive composition of Gaussian-DP, converted exactly"
-        mu = compose(release.mu for release in both)
-        return replace(self, releases=tuple(both), mu=mu, accounting=how)
-
-    @classmethod
-    def of_stages(
-        cls, direction: Vector, releases: list[Release], noise: NoiseSource
-    ) -> PrivateFit:
-        """Return the fit of releases on disjoint sets of examples."""
-        how = "disjoint stages, each with the whole budget of the Gaussian mechanism"
-        mu = max((release.mu for release in releases), default=0.0)
-        return cls(direction, None, tuple(releases), mu, how, noise.secure, composition="disjoint")
+    @property
+    def mu(self) -> float:
+        """Gaussian-DP parameter of all releases together."""
+        return compose(release.mu for release in self.releases)
 
 
 @dataclass(frozen=True)
 class Mechanism(Part, ABC):
-    """Base class of private learners of a linear score or of a metric.
+    """Base class of private learners of a linear score, a metric or a regression.
 
     A subclass sets `name`, states its sensitivity with a proof, and implements `fit`. It must
-    not raise because of the data, must work on one class and on constant columns, and must take
-    noise from the given source only.
+    not raise because of the data, must work on one class and on constant columns, must take
+    noise from the given source only, and must stay within ``setting.mu``.
     """
 
     name: ClassVar[str]
 
-    #: What `PrivateFit.direction` holds: a linear "score", or the rows of the matrix of a "metric".
+    #: What `PrivateFit.direction` holds: a linear "score", the matrix of a "metric", and so on.
     learns: ClassVar[str] = "score"
-    #: Whether the worst change of an example is its label and not its features; an audit uses it.
-    label_is_worst: ClassVar[bool] = False
     #: The neighbouring relations for which the sensitivity is proved.
     relations: ClassVar[tuple[str, ...]] = ("replace", "add_remove")
     #: Why the other relations have no proof.
     missing_relation: ClassVar[str] = ""
-    #: Whether noise on an integer grid is available.
-    offers_secure: ClassVar[bool] = True
     #: Whether `fit` takes `persons`, to protect all rows of a person together.
     offers_persons: ClassVar[bool] = False
-    #: Whether its cost is one mu within `setting.mu`, which composes with other releases in one
-    #: certificate.
-    composes: ClassVar[bool] = True
-    #: Whether secret random choices of examples are part of the protection, so that an auditor must
-    #: not see them.
-    secret_draws: ClassVar[bool] = False
 
     @property
     def narrows(self) -> bool:
@@ -361,7 +305,8 @@ class Mechanism(Part, ABC):
         Z : ndarray of shape (n, d)
             Examples in standard coordinates.
         signs : ndarray of shape (n,)
-            +1 for a positive example and -1 for any other.
+            +1 for a positive example and -1 for any other; of a metric labels, of a regression
+            targets, NaN if unknown.
         setting : PublicSetting
             The public facts.
         noise : NoiseSource
@@ -373,29 +318,12 @@ class Mechanism(Part, ABC):
             Everything that is released.
         """
 
-    def cost(self, setting: PublicSetting) -> dict[str, float]:
-        """Return the cost of a fit, as keyword arguments of `PrivacyLedger.spend`.
-
-        They are ``mu``, or ``epsilon`` and ``delta`` if the mechanism claims no mu.
-        """
-        return {"mu": setting.mu}
-
-    def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
+    def check(self, setting: PublicSetting) -> None:
         """Refuse a setting that the proof does not cover."""
-        if setting.budget is not None and not self.composes:
-            raise ValueError(
-                f"{self.name} spends the whole budget in each stage and cannot share it with other "
-                "releases; give public bounds, or use the mechanism 'statistics'."
-            )
         if setting.neighbours not in self.relations:
             raise ValueError(
                 f"{self.name} is proved for neighbours in {self.relations}, got "
                 f"{setting.neighbours!r}. {self.missing_relation}".rstrip()
-            )
-        if noise.secure and not self.offers_secure:
-            raise ValueError(
-                f"{self.name} has no discrete noise; use secure=False or the mechanism "
-                "'statistics'."
             )
 
 
@@ -406,8 +334,7 @@ def certify(
     setting: PublicSetting,
     noise: NoiseSource,
     public: Mapping[str, str] | None = None,
-    warnings: tuple[str, ...] = (),
-    unit: str = "example",
+    **facts: Any,
 ) -> Certificate:
     """Return the certificate of a private fit.
 
@@ -423,13 +350,12 @@ def certify(
         The source of the noise.
     public : mapping, optional
         Further public facts.
-    warnings : tuple of str, optional
-        Warnings to the reader.
-    unit : {"example", "person"}, default="example"
-        The protected unit.
+    **facts
+        Other fields of the certificate, such as `unit` and `warnings`.
     """
-    facts = {
-        f"number of {unit}s": (
+    counted = f"number of {facts.get('unit', 'example')}s"
+    known = {
+        counted: (
             f"{setting.n_examples}, as in the data"
             if setting.neighbours == "replace"
             else f"at most {setting.n_examples}, given by the caller"
@@ -438,21 +364,18 @@ def certify(
         "kinds": "number of levels of each feature (0 = continuous), given by the caller",
         "centre": "middle of the bounds" if setting.centre is None else "given by the caller",
     }
-    return Certificate(
-        mechanism=mechanism,
-        neighbours=setting.neighbours,
-        epsilon=setting.epsilon,
-        delta=setting.delta,
-        n_examples=setting.n_examples,
-        n_features=setting.n_features,
-        releases=fit.releases,
-        generator=noise.description,
-        private=noise.private,
-        secure=fit.secure,
-        mu=fit.mu,
-        public=facts | dict(public or {}),
-        accounting=fit.accounting,
-        warnings=warnings,
-        composition=fit.composition,
-        unit=unit,
-    )
+    stated: dict[str, Any] = {
+        "mechanism": mechanism,
+        "neighbours": setting.neighbours,
+        "epsilon": setting.epsilon,
+        "delta": setting.delta,
+        "n_examples": setting.n_examples,
+        "n_features": setting.n_features,
+        "releases": fit.releases,
+        "generator": noise.description,
+        "private": noise.private,
+        "mu": fit.mu,
+        "accounting": "adaptive composition of Gaussian-DP, converted exactly",
+        "public": known | dict(public or {}),
+    }
+    return Certificate(**{**stated, **facts})

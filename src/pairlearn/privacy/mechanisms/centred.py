@@ -142,10 +142,10 @@ class CentredStatistics(Mechanism):
         """Whether public bounds that are far too wide are narrowed first, at a price."""
         return self.narrow_bounds
 
-    def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
+    def check(self, setting: PublicSetting) -> None:
         """Refuse a setting that the proof does not cover; see `Mechanism.check`."""
-        super().check(setting, noise)
-        rounds = _ROUNDS[self.n_rounds] if noise.secure else ()
+        super().check(setting)
+        rounds = _ROUNDS[self.n_rounds]
         for k, (share, mean_weight) in enumerate(rounds, start=1):
             weights = _weights(mean_weight, k == len(rounds), setting.neighbours)
             mu = setting.mu * math.sqrt(share)
@@ -177,17 +177,15 @@ class CentredStatistics(Mechanism):
             noise=noise,
             persons=persons,
         )
-        return self.learn(release, setting=setting, noise=noise)
+        return self.learn(release, setting=setting)
 
-    def learn(
-        self, release: Callable[..., Moments], *, setting: PublicSetting, noise: NoiseSource
-    ) -> PrivateFit:
+    def learn(self, release: Callable[..., Moments], *, setting: PublicSetting) -> PrivateFit:
         """Learn from releases alone; the examples may be anywhere.
 
         `release` takes ``centre``, ``radius``, ``weights``, ``mu`` and ``name`` as
         `release_moments` does, and returns the released moments of all examples.
         """
-        self.check(setting, noise)
+        self.check(setting)
         start = setting.standard_centre
         d = setting.n_features
         root = math.sqrt(d)
@@ -216,8 +214,8 @@ class CentredStatistics(Mechanism):
         direction, threshold, log_odds = solve_moments(
             moments, setting, setting.n_examples, rare_class_belief=self.rare_class_belief
         )
-        releases = [moment.release for moment in moments]
-        return PrivateFit.of_several(direction, releases, noise, threshold, log_odds)
+        releases = tuple(moment.release for moment in moments)
+        return PrivateFit(direction, releases, threshold, log_odds)
 
 
 def solve_moments(

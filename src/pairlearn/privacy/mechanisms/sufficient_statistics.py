@@ -171,29 +171,23 @@ def release_moments(
 
     `centre` and `radius` are public, or computed from earlier releases only. `n_examples` is the
     public number that turns sums into means. `persons` gives the person of each row, in increasing
-    order; by default each row is a separate person. A secure source adds discrete noise, and the
-    sensitivity grows by the rounding of each record's statistics to a grid (lemma 4).
+    order; by default each row is a separate person. The sensitivity includes the rounding of each
+    record's statistics to a grid (lemma 4).
     """
     d = Z.shape[1]
     mu = check_positive("mu", mu)
     V = (Z - centre) / radius
-    if noise.secure:
-        grid = Grid.fitting(weights, d, mu=mu, neighbours=neighbours)
-        sensitivity, scale = grid.sensitivity, grid.scale
-        total = summed_on_grid(V, signs, weights=weights, step=grid.step, persons=persons)
-        noisy = np.asarray(noise.protect_integers(total, _GRID_STEPS) * grid.step, np.float64)
-    else:
-        sensitivity = weights.sensitivity(neighbours) * relative_slack
-        scale = sensitivity / mu
-        noisy = noise.protect(_summed(V, signs, weights=weights, persons=persons), scale)
+    grid = Grid.fitting(weights, d, mu=mu, neighbours=neighbours)
+    total = summed_on_grid(V, signs, weights=weights, step=grid.step, persons=persons)
+    noisy = np.asarray(noise.protect_integers(total, _GRID_STEPS) * grid.step, np.float64)
     return Moments.from_sums(
         noisy,
         n_examples,
         weights=weights,
         centre=centre,
         radius=radius,
-        deviation=scale / n_examples,
-        release=Release(name, len(noisy), sensitivity, scale),
+        deviation=grid.scale / n_examples,
+        release=Release(name, len(noisy), grid.sensitivity, grid.scale),
     )
 
 
@@ -218,7 +212,7 @@ class Grid:
         rounding = math.sqrt(n_statistics(d, weights)) / _GRID_STEPS
         if mu < 10 * rounding:
             raise ValueError(
-                f"the budget mu = {mu:g} of a release is too small for the grid of secure=True "
+                f"the budget mu = {mu:g} of a release is too small for the grid of the noise "
                 f"with {d} features; ask for a larger epsilon."
             )
         scale = weights.sensitivity(neighbours) * relative_slack / (mu - rounding)
@@ -272,25 +266,3 @@ def _means_of_persons(records: Vector, persons: NDArray[np.int64]) -> Vector:
     counts = np.diff(starts, append=len(persons))
     means: Vector = np.add.reduceat(records, starts, axis=0) / counts[:, None]
     return means
-
-
-def _summed(
-    V: Vector, signs: Vector, *, weights: Weights, persons: NDArray[np.int64] | None = None
-) -> Vector:
-    """Return the sum over persons of the mean of `record_statistics`, without storing them."""
-    d = V.shape[1]
-    clipped, lengths = clip_to_ball(V)
-    mine = clipped
-    if persons is not None:
-        share = 1.0 / np.bincount(persons)[persons]
-        mine, lengths = share[:, None] * clipped, share * lengths
-    labels = signs if persons is None else share * signs
-    parts = [
-        signs @ mine,
-        weights.mean * mine.sum(axis=0),
-        [weights.label * labels.sum(), weights.length * lengths.sum()],
-    ]
-    if weights.second:
-        rows, columns, isometry = _triangle(d, weights.second)
-        parts.append((mine.T @ clipped)[rows, columns] * isometry)
-    return np.concatenate(parts)

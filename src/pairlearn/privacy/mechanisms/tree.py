@@ -123,30 +123,34 @@ class TreeStatistics(Mechanism):
 
     def learn(self, state: SumTree, Z: Vector, signs: Vector, *, setting: PublicSetting) -> None:
         """Add records, in standard coordinates, to the current interval; changes `state`."""
-        if state.n_seen + len(Z) > setting.n_examples:
-            raise ValueError(
-                f"there are more rows than the public number {setting.n_examples} that the "
-                "guarantee covers; none of the new rows was used. Begin again with a larger number."
-            )
+        self.check_room(state, len(Z), setting)
         V = (Z - setting.standard_centre) / first_radius(setting)
         state.leaf += summed_on_grid(V, signs, weights=self.weights, step=self.grid(setting).step)
         state.n_seen += len(Z)
 
-    def release(self, state: SumTree, *, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
-        """Release a model of all records so far; `state` begins a new interval."""
+    def check_room(self, state: SumTree, n_rows: int, setting: PublicSetting) -> None:
+        """Refuse more rows than the guarantee covers."""
+        if state.n_seen + n_rows > setting.n_examples:
+            raise ValueError(
+                f"there are more rows than the public number {setting.n_examples} that the "
+                "guarantee covers; none of the new rows was used. Begin again with a larger number."
+            )
+
+    def check_releases(self, state: SumTree) -> None:
+        """Refuse more releases than the budget is for."""
         if state.n_released >= self.n_releases:
             raise ValueError(
                 f"all n_releases={self.n_releases} releases of the budget have been made; begin "
                 "again with a larger n_releases and a new budget."
             )
+
+    def release(self, state: SumTree, *, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
+        """Release a model of all records so far; `state` begins a new interval."""
+        self.check_releases(state)
         grid = self.grid(setting)
         level, total = state.next_node()
-        # The scale is an integer number of steps, so both kinds of noise have the same scale.
         steps = round(grid.scale / grid.step)
-        if noise.secure:
-            noisy = np.asarray(noise.protect_integers(total, steps) * grid.step, np.float64)
-        else:
-            noisy = noise.protect(np.asarray(total * grid.step, np.float64), grid.scale)
+        noisy = np.asarray(noise.protect_integers(total, steps) * grid.step, np.float64)
         # After the noise: a release that is interrupted before has changed nothing.
         state.complete(level, total, noisy)
         n = max(1, state.n_seen)
@@ -163,7 +167,7 @@ class TreeStatistics(Mechanism):
         direction, threshold, log_odds = solve_moments(
             [moments], setting, n, rare_class_belief=self.rare_class_belief
         )
-        return PrivateFit.of_several(direction, releases, noise, threshold, log_odds)
+        return PrivateFit(direction, tuple(releases), threshold, log_odds)
 
     def listed(self, setting: PublicSetting) -> list[Release]:
         """Return the certificate's releases, past and future: one for each level of the tree."""
@@ -180,7 +184,7 @@ class TreeStatistics(Mechanism):
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
         """Learn from one table and release once; see `Mechanism.fit`."""
-        self.check(setting, noise)
+        self.check(setting)
         state = self.begin(setting)
         self.learn(state, Z, signs, setting=setting)
         return self.release(state, setting=setting, noise=noise)

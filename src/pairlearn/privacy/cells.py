@@ -198,17 +198,13 @@ def digits_of(number: int) -> str | int:
     return str(number) if number.bit_length() <= _MOST_BITS else number
 
 
-def all_wrong(forms: Sequence[Form], *, of_all: bool = True) -> bool:
+def all_wrong(forms: Sequence[Form]) -> bool:
     """Tell whether a whole column has the wrong form: a mistake of the caller, not of a record.
 
-    No cell has the right form and at least two have the wrong one; with `of_all` they are more than
-    half of all cells. So one record alone cannot decide it, whatever it holds.
+    No cell has the right form and at least two have the wrong one.
 
     >>> wrong, missing, right = Form.WRONG, Form.MISSING, Form.RIGHT
     >>> [all_wrong(forms) for forms in ([wrong, wrong], [wrong, missing], [wrong] * 9 + [right])]
     [True, False, False]
     """
-    n_wrong = forms.count(Form.WRONG)
-    if Form.RIGHT in forms or n_wrong < 2:
-        return False
-    return not of_all or 2 * n_wrong > len(forms)
+    return Form.RIGHT not in forms and forms.count(Form.WRONG) >= 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Gradients of a clipped pair loss over all pairs, and how much one example moves them.
+r"""Noisy gradient descent over all pairs, of any convex smooth loss of a clipped pair.
 
 For examples x_1, ..., x_n with labels the risk is
 
@@ -12,15 +12,31 @@ absolute value, so slopes are at most s = `PairLoss.slope_bound` (C \|w\|).
 
 **Pair lemma** (lemma 6 in ``docs/privacy/lemmas.md``). Replacing one example changes the gradient
 of F_S by at most 2 C s / n; adding or removing one among at most n changes it by at most C s / n.
+
+For linear AUC the mechanism of `privacy.mechanisms.centred` needs less noise. A step takes time in
+proportion to the number of pairs.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import math
+from dataclasses import dataclass
 
+import numpy as np
+
+from pairlearn.domains import ball_or_whole
 from pairlearn.losses import LOSSES, Logistic, PairLoss
+from pairlearn.privacy.mechanisms.base import (
+    Mechanism,
+    PrivateFit,
+    PublicSetting,
+    check_constant,
+    relative_slack,
+)
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Vector
+from pairlearn.validation import check_count
 
 # All differences are stored if they take at most this many numbers (128 MiB); more are recomputed
 # in chunks.
@@ -113,72 +129,6 @@ def _check_sampled(loss: PairLoss, margin: float, margins: Vector, slopes: Vecto
         )
 
 
-def average_of_descent(
-    pairs: Vector,
-    active: NDArray[np.int64],
-    shares: Vector,
-    *,
-    start: Vector,
-    step_size: float,
-    radius: float,
-    loss: PairLoss,
-) -> Vector:
-    """Run projected SGD on given pairs and return a weighted average of its iterates.
-
-    Step t is w_t = Proj(w_{t-1} - eta l'(w_{t-1} . v) v) if t is active and w_t = w_{t-1} if not.
-    Rows of `pairs` are the differences v, from the negative to the positive example; `active` holds
-    the index of the step of each pair, from 0; `shares` are the weights of w_0, ..., w_T; `start`
-    is w_0, inside the ball of the given radius.
-    """
-    paid = np.concatenate([[0.0], np.cumsum(shares)])
-    # An iterate stays the same over inactive steps and collects their shares.
-    ends = np.concatenate([[0.0], paid[active + 1]])
-    average, w = _descend(pairs, np.diff(ends), start, step_size, radius, loss)
-    return average + float(paid[-1] - ends[-1]) * w
-
-
-def last_of_descent(
-    pairs: Vector, *, start: Vector, step_size: float, radius: float, loss: PairLoss
-) -> Vector:
-    """Run projected SGD on given pairs, as `average_of_descent`; return the last iterate."""
-    return _descend(pairs, np.zeros(len(pairs)), start, step_size, radius, loss)[1]
-
-
-def _descend(
-    pairs: Vector, shares: Vector, start: Vector, step_size: float, radius: float, loss: PairLoss
-) -> tuple[Vector, Vector]:
-    """Return sum of shares times the iterate before each step, and the last iterate."""
-    from pairlearn.kernels.steps.anchored import descend_anchored
-
-    n_pairs, d = pairs.shape
-    w, average = start.copy(), np.zeros(d)
-    # The kernel takes differences of rows, so every difference is paired with a row of zeros.
-    rows = np.concatenate([pairs, np.zeros((1, d))]).ravel()
-    labels = np.ones(n_pairs + 1)
-    labels[-1] = -1.0
-    status = descend_anchored(
-        rows,
-        labels,
-        np.arange(n_pairs),
-        np.full(n_pairs, n_pairs),
-        np.full(n_pairs, step_size),
-        np.zeros(n_pairs),
-        shares,
-        start,
-        w,
-        average,
-        radius,
-        loss.derivative.address,
-        loss.parameter,
-        loss.one_sided,
-        False,
-        np.zeros(1, dtype=np.int64),
-    )
-    if status:
-        raise FloatingPointError("an iterate is not finite although steps and pairs are bounded.")
-    return average, w
-
-
 class PairGradient:
     """The gradient of the clipped pair risk of the module, logistic by default.
 
@@ -225,3 +175,91 @@ class PairGradient:
     def _sum(self, V: Vector, w: Vector) -> Vector:
         total: Vector = self._loss.slopes(V @ w) @ V
         return total
+
+
+@dataclass(frozen=True)
+class AllPairsGradient(Mechanism):
+    r"""Noisy gradient descent on the pair risk of a convex smooth loss.
+
+    Each step releases the gradient of F_S (see the module) at the current
+    iterate with Gaussian noise.
+
+    *Sensitivity.* The iterate w_t is a function of earlier releases, so the bound s_t on slopes at
+    w_t is public, and by the pair lemma (lemma 6) step t has sensitivity 2 C s_t / n, or C s_t / n
+    if one example is added or removed. T steps with mu / sqrt(T) each compose to mu.
+
+    The proof uses the slope bound alone. The step size needs a convex and smooth loss; other losses
+    are refused, because descent with a fixed step may then end anywhere. At w = 0 all pairs have
+    the same slope, which cancels between signal and noise: with one step the loss makes no
+    difference.
+
+    Parameters
+    ----------
+    n_steps : int, default=1
+        Number of steps T. One step is the noisy difference of the class means, with each pair
+        clipped; more steps pay when noise is small.
+    clip : float, default=0.8
+        Clipping radius C in units of sqrt(d) standard units.
+    step : float, default=16.0
+        Step size in units of 1/(4 k C^2), where k is the largest curvature of the loss (1/4 for the
+        logistic loss, hence 1/C^2); the risk is (k C^2/4) n/(n-1)-smooth.
+    loss : str or PairLoss, default="logistic"
+        "logistic", "smoothed_hinge", "squared_hinge", "square", "exponential" (with a finite
+        `radius`), or your own convex smooth loss. The guarantee relies on its `slope_bound`.
+    radius : float, default=inf
+        Iterates are projected on a ball of this radius in units of 1/C, which is post-processing:
+        margins stay within it. This helps over many steps with a loss whose slope grows with the
+        margin, since noise grows with the slope.
+
+    Examples
+    --------
+    >>> AllPairsGradient(n_steps=5).name
+    'all_pairs'
+    >>> AllPairsGradient(loss="hinge")
+    Traceback (most recent call last):
+        ...
+    ValueError: loss must be convex and smooth ...
+    """
+
+    n_steps: int = 1
+    clip: float = 0.8
+    step: float = 16.0
+    loss: str | PairLoss = "logistic"
+    radius: float = math.inf
+
+    name = "all_pairs"
+
+    def __post_init__(self) -> None:
+        check_count("n_steps", self.n_steps)
+        check_constant("clip", self.clip)
+        check_constant("step", self.step)
+        check_constant("radius", self.radius, allow_infinite=True)
+        check_smooth(self.loss, self.radius)
+
+    def fit(
+        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
+    ) -> PrivateFit:
+        """Learn privately; see `Mechanism.fit`."""
+        self.check(setting)
+        d = setting.n_features
+        length = self.clip * math.sqrt(d)
+        loss = check_smooth(self.loss, self.radius)
+        gradient = PairGradient(Z, signs, radius=length, n_examples=setting.n_examples, loss=loss)
+        moved = 2.0 if setting.neighbours == "replace" else 1.0
+        mu = setting.mu * (1.0 - 1e-12) / math.sqrt(self.n_steps)
+        step_size = self.step / (4.0 * loss.curvature_bound(self.radius)) / length**2
+        domain = ball_or_whole(self.radius / length)
+        w = np.zeros(d)
+        releases = []
+        for t in range(self.n_steps):
+            slope = loss.slope_bound(length * float(np.linalg.norm(w)))
+            noisy, release = release_vector(
+                gradient(w),
+                name=f"pair gradient, step {t + 1}",
+                sensitivity=moved * length * slope / setting.n_examples * relative_slack,
+                mu=mu,
+                noise=noise,
+            )
+            releases.append(release)
+            w = domain.project(w - step_size * noisy)
+        return PrivateFit(w, tuple(releases))
