@@ -43,7 +43,7 @@ class CoordinatewiseDescent(Descent):
 
         sizes = np.zeros_like(steps.sizes)
         sizes[active] = steps.sizes[active]
-        places = np.arange(len(sizes))
+        places: Indices = np.arange(len(sizes))
         if self._domain.is_projection:
             # The last step pays the iterate to the end.
             places = active if self.moved_last else np.append(active, len(sizes) - 1)
