@@ -31,7 +31,7 @@ ALLOWED = {
     "_get_param_names": "scikit-learn names the parameters of an estimator's class by it alone",
 }
 
-OWN = re.compile(r"\b(?:self|cls|super\(\))\._")
+OWN = re.compile(r"\b(?:self|cls|model|super\(\))\._")
 IMPORTED = re.compile(r"^ *from pairlearn.* import .*\b_|^ +_\w+,?$", re.M)
 
 
@@ -43,7 +43,8 @@ def is_own(value):
     """Whether an attribute is looked up on the object itself."""
     if isinstance(value, ast.Call):
         value = value.func
-    return isinstance(value, ast.Name) and value.id in ("self", "cls", "super")
+    # A fit works on a copy of the object, `model`, and takes it over at the end.
+    return isinstance(value, ast.Name) and value.id in ("self", "cls", "super", "model")
 
 
 def names_defined(nodes):

@@ -68,4 +68,4 @@ def test_nothing_warns_by_a_depth_of_its_own():
         if "warnings.warn(" in path.read_text(encoding="utf-8")
     }
     # The program shows its warnings by itself.
-    assert places <= {"validation.py", "cli/streaming/stream.py"}
+    assert places <= {"validation.py", "cli/stream.py"}
