@@ -102,21 +102,21 @@ test-torch: $(VENV)/.torch
 # Other engines, in the same environment; Spark needs a Java runtime.
 test-ray: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet ray
-	$(BIN)/python -m pytest -q -rs -m slow -k ray tests/distributed/test_recipes.py
+	$(BIN)/python -m pytest -q -rs -m slow -k ray tests/cluster/test_recipes.py
 
 test-spark: $(VENV)/.test
 	command -v java >/dev/null || { echo "Spark needs a Java runtime: install one (JDK 17)"; exit 1; }
 	$(BIN)/python -m pip install --quiet --editable ".[test,spark]"
-	$(BIN)/python -m pytest -q -rs tests/spark src/pairlearn/spark
-	$(BIN)/python -m pytest -q -rs -m slow tests/spark
-	$(BIN)/python -m pytest -q -rs -m slow -k spark tests/distributed/test_recipes.py
+	$(BIN)/python -m pytest -q -rs tests/cluster/spark src/pairlearn/cluster/spark
+	$(BIN)/python -m pytest -q -rs -m slow tests/cluster/spark
+	$(BIN)/python -m pytest -q -rs -m slow -k spark tests/cluster/test_recipes.py
 
 # The generated SELECTs on a real PostgreSQL, whose server the tests start on loopback; where it cannot be installed,
 # the tests say so and skip.
 test-postgres: $(VENV)/.test
 	test -n "$$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" || { command -v apt-get >/dev/null && \
 		$(SUDO) apt-get install --yes --no-install-recommends postgresql; } || true
-	$(BIN)/python -m pytest -q -rs -m slow tests/sql/test_postgresql.py
+	$(BIN)/python -m pytest -q -rs -m slow tests/cluster/sql/test_postgresql.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -20,7 +20,7 @@ from pairlearn.privacy import noise
 _TORCH = ["src/pairlearn/torch/*"]
 
 #: Files that import Spark; its tests say themselves that they need it.
-_SPARK = ["src/pairlearn/spark/[!_b]*"]
+_SPARK = ["src/pairlearn/cluster/spark/[!_]*"]
 
 collect_ignore_glob = [
     *([] if importlib.util.find_spec("pyspark") else _SPARK),

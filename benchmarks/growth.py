@@ -241,14 +241,15 @@ def _partitions(size: int, folder: Path) -> Callable[[], object]:
     import dask.array as da
 
     from distributed import Client
-    from pairlearn.distributed import DaskAUCClassifier
+    from pairlearn import AUCClassifier
+    from pairlearn.cluster import OnDask, fit_on
 
     X, y = _examples(20 * size, 5)
     rows, labels = da.from_array(X, chunks=(20, -1)), da.from_array(y, chunks=20)
 
     def work() -> None:
         with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
-            DaskAUCClassifier(random_state=0).fit(rows, labels)
+            fit_on(OnDask(rows, labels), AUCClassifier(random_state=0))
 
     return work
 
@@ -414,7 +415,7 @@ CASES: tuple[Case, ...] = (
     Case("PairwiseRatings.fit", "players", [50, 100, 200, 400], _ratings("players", votes=50_000),
          3.0, f"{_SQUARE} for d players, solved"),
     Case("Sweep.solve", "models", [49, 98, 196, 392], _models),
-    Case("DaskAUCClassifier.fit", "partitions", [25, 50, 100, 200], _partitions),
+    Case("fit_on(OnDask(...))", "partitions", [25, 50, 100, 200], _partitions),
     Case("CSV reader", "rows", _ROWS, _read("csv", "n")),
     Case("CSV reader", "columns", _COLUMNS, _read("csv", "d")),
     Case("svmlight reader", "rows", _ROWS, _read("svm", "n")),

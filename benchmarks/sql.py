@@ -7,7 +7,6 @@ Processor time, in one thread, beside the same work on rows in memory.
 from __future__ import annotations
 
 import argparse
-import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -15,9 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.distributed import ColumnExtents, LabelMoments, train_auc
+from pairlearn import AUCClassifier
+from pairlearn.cluster import (
+    ColumnExtents,
+    LabelMoments,
+    OnArrow,
+    batch_moments,
+    class_moments,
+    fit_on,
+)
 from pairlearn.solvers import Grid
-from pairlearn.sql import batch_moments, class_moments, train_query
 
 
 def cost(work: Callable[[], Any], times: int) -> float:
@@ -62,15 +68,10 @@ def main() -> None:
     names = [f"x{j}" for j in range(given.columns)]
     table = pa.table({**dict(zip(names, X.T, strict=True)), "y": y})
     asked = {"columns": names, "target": "y"}
-    with (
-        closing(duckdb.connect(config={"threads": 1})) as duck,
-        closing(sqlite3.connect(":memory:")) as lite,
-    ):
+    model = AUCClassifier(random_state=0)
+    with closing(duckdb.connect(config={"threads": 1})) as duck:
         duck.register("given", table)
         duck.execute("CREATE TABLE t AS SELECT * FROM given")
-        lite.execute(f"CREATE TABLE t ({', '.join(f'{name} REAL' for name in names)}, y INTEGER)")
-        lines = ((*row, label) for row, label in zip(X.tolist(), y.tolist(), strict=True))
-        lite.executemany(f"INSERT INTO t VALUES ({', '.join('?' * (len(names) + 1))})", lines)
         frame = polars.from_arrow(table).lazy()
         query = "SELECT * FROM t"
         tasks: dict[str, dict[str, Callable[[], Any]]] = {
@@ -79,18 +80,11 @@ def main() -> None:
                 "batches of DuckDB": lambda: batch_moments(duck, query, **asked),
                 "batches of Polars": lambda: batch_moments(frame, **asked),
                 "SELECT in DuckDB": lambda: class_moments(duck, table="t", **asked),
-                "SELECT in SQLite": lambda: class_moments(
-                    lite, table="t", dialect="sqlite", **asked
-                ),
             },
-            'train_auc(loss="square")': {
-                "rows in memory": lambda: train_auc(in_memory(X, y), loss="square", random_state=0),
-                "batches of DuckDB": lambda: train_query(
-                    duck, query, target="y", loss="square", random_state=0
-                ),
-                "batches of Polars": lambda: train_query(
-                    frame, target="y", loss="square", random_state=0
-                ),
+            "fit_on": {
+                "rows in memory": lambda: fit_on(in_memory(X, y), model),
+                "batches of DuckDB": lambda: fit_on(OnArrow(duck, query, target="y"), model),
+                "batches of Polars": lambda: fit_on(OnArrow(frame, target="y"), model),
             },
         }
         print(f"{given.rows} rows, {given.columns} columns; microseconds a row, and ratios")

@@ -29,8 +29,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pairlearn import AUCClassifier, Moments, OnlineLearner
-from pairlearn.distributed import DaskAUCClassifier, forget_auc, train_auc
-from pairlearn.sql import QueryEngine
+from pairlearn.cluster import OnArrow, OnDask, fit_on, forget_on
 from pairlearn.streams import Schema, open_reader
 
 rng = np.random.default_rng(0)
@@ -128,12 +127,12 @@ def arrays(index, n_parts):
 
 def by_dask(index, n_parts):
     """Return a model of rows in partitions."""
-    return DaskAUCClassifier(solver=solver).fit(*arrays(index, n_parts))
+    return fit_on(OnDask(*arrays(index, n_parts)), AUCClassifier(solver=solver))
 
 
 def unfit_by_dask(model, index):
     """Let a model forget rows in three partitions."""
-    return model.partial_unfit(*arrays(index, 3))
+    return forget_on(OnDask(*arrays(index, 3)), model)
 
 
 # %%
@@ -159,8 +158,8 @@ def frame(index):
 
 def by_spark(index):
     """Return a model of a Spark frame."""
-    classifier = import_module("pairlearn.spark").SparkAUCClassifier
-    learner = classifier(featuresCol=names, labelCol="y", loss="square", solver=solver)
+    classifier = import_module("pairlearn.cluster").SparkAUCClassifier
+    learner = classifier(AUCClassifier(solver=solver), featuresCol=names, labelCol="y")
     return learner.fit(frame(index))
 
 
@@ -171,23 +170,23 @@ def unfit_by_spark(model, index):
 
 # %%
 # A database gives the rows of a query in batches. Any other engine that merges states would do: it
-# is all that `train_auc` and `forget_auc` ask for.
+# is all that `fit_on` and `forget_on` ask for.
 def query(index):
     """Return an engine of the rows of a query in DuckDB."""
     database = import_module("duckdb").connect()
     database.register("given", table(index))
     database.execute("CREATE TABLE examples AS SELECT * FROM given")
-    return QueryEngine(database, "SELECT * FROM examples", target="y")
+    return OnArrow(database, "SELECT * FROM examples", target="y")
 
 
 def by_query(index):
     """Return a model of the rows of a query."""
-    return train_auc(query(index), solver=solver).model
+    return fit_on(query(index), AUCClassifier(solver=solver))
 
 
 def unfit_by_query(model, index):
     """Let a model forget the rows of a query."""
-    return forget_auc(query(index), model)
+    return forget_on(query(index), model)
 
 
 # %%

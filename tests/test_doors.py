@@ -15,14 +15,15 @@ from pairlearn.lazy import door
 
 SOURCE = Path(pairlearn.__file__).resolve().parent
 DOORS = [
-    "averaging", "comparisons", "data", "distributed", "domains", "estimators", "experiments",
+    "averaging", "cluster", "comparisons", "data", "domains", "estimators", "experiments",
     "features", "losses", "metrics", "models", "pairings", "privacy", "problem", "recipes",
-    "reference", "schedules", "scores", "solvers", "spark", "sql", "streams", "tables", "theory",
+    "reference", "schedules", "scores", "solvers", "streams", "tables", "theory",
     "torch",
 ]  # fmt: skip
 #: Names that need an extra.
 EXTRAS = {
-    "spark": "pyspark", "torch": "torch", "RiverAUCClassifier": "river", "RiverFeatures": "river",
+    **dict.fromkeys(("OnSpark", "SparkAUCClassifier", "SparkAUCModel", "SparkJobError"), "pyspark"),
+    "torch": "torch", "RiverAUCClassifier": "river", "RiverFeatures": "river",
 }  # fmt: skip
 DEEP = re.compile(r"^[ \t>.$]*(?:from|import) +(pairlearn\.\w+\.[\w.]+)", re.M)
 

@@ -18,9 +18,9 @@ import pairlearn
 LIST = Path(__file__).parent / "public_names.txt"
 #: Doors whose names are listed, without signatures. The extra torch has its own tests.
 ROOMS = (
-    "averaging", "data", "distributed", "domains", "estimators", "experiments", "features",
+    "averaging", "cluster", "data", "domains", "estimators", "experiments", "features",
     "losses", "metrics", "models", "pairings", "privacy", "problem", "recipes", "reference",
-    "schedules", "scores", "solvers", "spark", "sql", "streams", "tables", "theory",
+    "schedules", "scores", "solvers", "streams", "tables", "theory",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pairlearn import roc_auc
-from pairlearn.distributed import LabelMoments
+from pairlearn.cluster import LabelMoments
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(8000, 5))

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A column far from zero: variances from sums of floats in SQL, and from the generated SELECT."""
 
-import sqlite3
 from contextlib import closing
 from fractions import Fraction
 
+import duckdb
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pairlearn.sql import class_moments
+from pairlearn.cluster import class_moments
 
 rng = np.random.default_rng(0)
 noise, y = rng.normal(size=2000), rng.integers(0, 2, size=2000).tolist()
@@ -16,11 +16,11 @@ offsets = 10.0 ** np.arange(10)
 found = {"SUM(x * x) in floats": [], "the generated SELECT": []}
 for offset in offsets:
     x = (noise + offset).tolist()
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.execute("CREATE TABLE t (x REAL, y INTEGER)")
-        db.executemany("INSERT INTO t VALUES (?, ?)", zip(x, y, strict=True))
+    with closing(duckdb.connect()) as db:
+        db.execute("CREATE TABLE t (x DOUBLE, y INTEGER)")
+        db.executemany("INSERT INTO t VALUES (?, ?)", list(zip(x, y, strict=True)))
         n, s, q = db.execute("SELECT COUNT(*), SUM(x), SUM(x * x) FROM t WHERE y = 1").fetchone()
-        exact = class_moments(db, table="t", columns=["x"], target="y", dialect="sqlite")
+        exact = class_moments(db, table="t", columns=["x"], target="y")
     own = [Fraction(value) for value, label in zip(x, y, strict=True) if label == 1]
     mean = sum(own) / len(own)
     truth = float(sum((value - mean) ** 2 for value in own) / len(own))

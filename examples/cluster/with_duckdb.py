@@ -5,13 +5,14 @@ import sys
 
 import duckdb
 
-from pairlearn.sql import train_query
+from pairlearn import AUCClassifier
+from pairlearn.cluster import OnArrow, fit_on
 
 if __name__ == "__main__":
     database = duckdb.connect()
     database.read_parquet(f"{sys.argv[1]}/*.parquet").create_view("examples")
-    fit = train_query(
-        database, "SELECT * FROM examples WHERE label IS NOT NULL", target="label", random_state=0
-    )
-    fit.model.save(sys.argv[2])
-    print(f"AUC {fit.training_auc:.6f} of the training examples, {fit.n_passes} passes")
+    rows = OnArrow(database, "SELECT * FROM examples WHERE label IS NOT NULL", target="label")
+    model = fit_on(rows, AUCClassifier(random_state=0))
+    model.save(sys.argv[2])
+    told = model.cluster_report_
+    print(f"AUC {told.training_auc:.6f} of the training examples, {told.n_passes} passes")

@@ -8,23 +8,24 @@ from pathlib import Path
 
 import pandas as pd
 
-from pairlearn.distributed import train_auc
+from pairlearn import AUCClassifier
+from pairlearn.cluster import fit_on
 
 
-def state_of(numbered, statistic):
+def state_of(file, statistic):
     """Return the state of one file."""
-    part, file = numbered
     table = pd.read_parquet(file)
     X, y = table.drop(columns="label").to_numpy(), table["label"].to_numpy()
-    return statistic.of_part(part).partial_state(X, y)
+    return statistic.partial_state(X, y)
 
 
 if __name__ == "__main__":
-    files = list(enumerate(sorted(Path(sys.argv[1]).glob("*.parquet"))))
+    files = sorted(Path(sys.argv[1]).glob("*.parquet"))
     with ProcessPoolExecutor(max_workers=2) as pool:
-        fit = train_auc(
+        model = fit_on(
             lambda one: one.merge_all(pool.map(partial(state_of, statistic=one), files)),
-            random_state=0,
+            AUCClassifier(random_state=0),
         )
-    fit.model.save(sys.argv[2])
-    print(f"AUC {fit.training_auc:.6f} of the training examples, {fit.n_passes} passes")
+    model.save(sys.argv[2])
+    told = model.cluster_report_
+    print(f"AUC {told.training_auc:.6f} of the training examples, {told.n_passes} passes")

@@ -5,7 +5,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from pairlearn.spark import SparkAUCClassifier
+from pairlearn.cluster import SparkAUCClassifier
 
 
 def main(folder, model):
@@ -19,8 +19,8 @@ def main(folder, model):
     fitted = SparkAUCClassifier(featuresCol=features, labelCol="label").fit(frame)
     fitted.transform(frame).select("label", "probability", "prediction").show(3)
     fitted.estimator.save(model)  # an ordinary AUCClassifier
-    found = fitted.summary
-    print(f"AUC {found.training_auc:.6f} of the training examples, {found.n_passes} passes")
+    told = fitted.summary
+    print(f"AUC {told.training_auc:.6f} of the training examples, {told.n_passes} passes")
     spark.stop()
 
 

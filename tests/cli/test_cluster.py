@@ -89,7 +89,7 @@ def test_a_model_of_files_that_the_program_uses_as_any_other(files, address, tmp
         (["--label", "sold"], "no column 'sold'; the files have a, b, c, note, bought"),
         (["--label", "bought", "--objective", "push"], "--objective has no effect with --dask"),
         (["--label", "bought", "--fit", "stream"], "--fit has no effect with --dask"),
-        (["--label", "bought", "--problem", "ranking"], "DaskPairwiseRanker"),
+        (["--label", "bought", "--problem", "ranking"], "pairlearn.cluster.fit_on"),
         (["--label", "bought", "--set", "reading.features=bought"], "beside the label"),
     ],
 )

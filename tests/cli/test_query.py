@@ -108,7 +108,11 @@ def test_wrong_uses_are_told_apart(shop, tmp_path, capsys):
         ([shop / "visitors.parquet", *query, *label], 2, "is parquet; leave --query out"),
         ([shop / "none.db", *query, *label], 1, "does not exist"),
         ([database, *query, *label, "--dask", "local"], 2, "--query has no effect with --dask"),
-        ([database, *query, "--label", "bought", "-o", database], 2, "would destroy it"),
+        (
+            [database, *query, "--label", "bought", "-o", database],
+            2,
+            "is a file that the command reads",
+        ),
         ([database, *query, *label, "--fit", "stream", "--set", "stream.n_passes=2"], 2, "once"),
     ]:
         _, told = call(capsys, "train", *arguments, status=status)

@@ -145,7 +145,7 @@ def test_a_folder_is_not_compared(tmp_path, capsys):
     _, err = call(capsys, "compare", "sets", status=2)
     assert "sets is a folder; tables" in err
     _, err = call(capsys, "compare", status=2)
-    assert "pairlearn data list" in err
+    assert "pairlearn.data list" in err
 
 
 def test_german_by_default(data_folder, tmp_path, capsys):

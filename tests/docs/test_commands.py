@@ -76,12 +76,12 @@ NOT_RUN = {
         for reason, names in (
             (
                 MINUTES,
-                " --only|.cluster_constants|.concordance_coverage|.coverage|.entropy|"
+                " --only|.concordance_coverage|.coverage|.entropy|"
                 ".metric_buffers|.metric_learning|.private_metric|.sql|.survival_stack|.text",
             ),
             (
                 NEEDS_DATA,
-                ".beyond|.cluster_ridge|.private_auc|.private_bounds|.private_networks|.private_probabilities|"
+                ".beyond|.private_auc|.private_bounds|.private_networks|.private_probabilities|"
                 ".private_tuning|.top_of_list",
             ),
             (NEEDS_DEVICE, ".deep_objectives|.neural|.neural_bars|.table1_on_device"),

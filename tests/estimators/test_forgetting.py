@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn import AUCClassifier, Hats, Moments, load_model
-from pairlearn.distributed import forget_auc, train_auc
+from pairlearn.cluster import fit_on, forget_on
 from pairlearn.features import Identity, RandomFourier
 from pairlearn.models import read_model
 from pairlearn.solvers import Extents, ForgettingCertificate
@@ -274,7 +274,7 @@ def test_rows_are_taken_back_with_their_weights(ranges):
 
 def engine(*columns):
     return lambda statistic: statistic.merge_all(
-        statistic.of_part(k).partial_state(*(column[k::2] for column in columns)) for k in range(2)
+        statistic.partial_state(*(column[k::2] for column in columns)) for k in range(2)
     )
 
 
@@ -283,7 +283,9 @@ def in_memory(solver, X, y, weight=None):
 
 
 def in_passes(solver, X, y, weight=None):
-    return train_auc(engine(*([X, y] if weight is None else [X, y, weight])), solver=solver).model
+    return fit_on(
+        engine(*([X, y] if weight is None else [X, y, weight])), AUCClassifier(solver=solver)
+    )
 
 
 def in_a_stream(solver, X, y, weight=None):
@@ -313,12 +315,12 @@ def test_rows_without_weight_count_nowhere(learned, ranges, most):
     assert model.forgetting_certificate_.n_rows == 0
     np.testing.assert_array_equal(model.coef_, before)
     if learned is not in_a_stream:
-        forget_auc(engine(X[none], y[none], weight[none]), model)
+        forget_on(engine(X[none], y[none], weight[none]), model)
         assert (model.n_examples_, model.forgetting_certificate_.n_rows) == (n, 0)
         with pytest.raises(ValueError, match="all partitions are empty"):
-            forget_auc(engine(X[:0], y[:0], weight[:0]), model)
+            forget_on(engine(X[:0], y[:0], weight[:0]), model)
         with pytest.raises(ValueError, match=f"the {n} rows were learned with sample_weight; give"):
-            forget_auc(engine(X[none], y[none]), model)
+            forget_on(engine(X[none], y[none]), model)
     # None of them can be said to have been learned, and no other row without its weight.
     for rows in (none, some[:9]) if most > 1 or learned is not in_a_stream else (none,):
         with pytest.raises(ValueError, match=r"were learned with sample_weight|not all among"):
@@ -344,14 +346,14 @@ def test_weights_that_no_row_had_are_refused(class_weight):
         with pytest.raises(ValueError, match="were learned with sample_weight; give"):
             model.partial_unfit(X[:9], y[:9])
         with pytest.raises(ValueError, match="were learned with sample_weight; give"):
-            forget_auc(engine(X[:9], y[:9]), model)
+            forget_on(engine(X[:9], y[:9]), model)
     for model, own in ((fit(None), weight), (fit(np.full(200, 2.0)), weight)):
         with pytest.raises(ValueError, match="or with one weight for all"):
             model.partial_unfit(X[:9], y[:9], sample_weight=own[:9])
         # Workers may refuse fractions, since none were learned.
         with pytest.raises(ValueError, match=r"or with one weight for all|give whole weights"):
-            forget_auc(engine(X[:9], y[:9], own[:9]), model)
+            forget_on(engine(X[:9], y[:9], own[:9]), model)
     # As many rows as their weights together: a sum alone does not tell.
     both = engine(X[:10], y[:10], np.r_[3.0, np.zeros(2), np.ones(7)])
     with pytest.raises(ValueError, match="or with one weight for all"):
-        forget_auc(both, fit(None))
+        forget_on(both, fit(None))

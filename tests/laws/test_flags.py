@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pairlearn as pl
-from pairlearn.distributed import train_ranker
+from pairlearn.cluster import fit_on
 from pairlearn.features import Hats
 from pairlearn.losses import GapWeighted
 from pairlearn.metrics import ConcordanceIndex, HandTill, PartialAUC
@@ -63,8 +63,9 @@ USES = {
         pl.PairwiseRatings().fit(*VOTES).predict_proba("ann", "bob", neutral=flag)
     ),
     "weight_by_grade": lambda flag: pl.PairwiseRanker(weight_by_grade=flag).fit(X, Y),
-    "weight_by_grade of parts": lambda flag: train_ranker(
-        lambda statistic: statistic.partial_state(X, Y, qid=np.zeros(40, int)), weight_by_grade=flag
+    "weight_by_grade of parts": lambda flag: fit_on(
+        lambda statistic: statistic.partial_state(X, Y, qid=np.zeros(40, int)),
+        pl.PairwiseRanker("square", weight_by_grade=flag),
     ),
     "warm_start": lambda flag: pl.AUCClassifier(solver="sgd", warm_start=flag).fit(X, Y),
     "ipcw": ConcordanceIndex,

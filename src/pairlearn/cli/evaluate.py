@@ -208,6 +208,9 @@ def _many_classes(options: Options, model: Any, reader: Any) -> tuple[dict[str, 
         )
     known = TrainingData.of_model(model)
     evidence = _gathered(model, reader, _scored(model, reader, known), options.confidence)
+    if len(set(evidence.codes.tolist())) < 2:
+        raise ValueError("the data have examples of one class only; an AUC needs two (check "
+                         "--label).")  # fmt: skip
     rows, measures, classes = len(evidence.codes), class_measures(evidence), classwise(evidence)
     values = {
         "model": options.model, "rows": rows, "refused": reader.refusals.count,
@@ -421,9 +424,6 @@ def _codes(model: Any, reader: Any, y: Vector) -> Places:
 
 def _class_values(evidence: ClassEvidence, measures: Any, classes: Any) -> dict[str, Any]:
     """Return the measures, each class against the others, and the confusions, as plain values."""
-    if len(set(evidence.codes.tolist())) < 2:
-        raise ValueError("the data have examples of one class only; an AUC needs two (check "
-                         "--label).")  # fmt: skip
     by_name = {one.name: one for one in measures}
     found = by_name["Hand and Till's M"]
     pairs = by_name.get("Hand and Till's M, scores of the pairs")

@@ -32,7 +32,7 @@ def refuse_beside_dask(problem: str, reading: Reading) -> None:
     if problem != "auc":
         raise click.UsageError(
             f"--dask trains --problem auc, not {problem}; for rankings and metrics on a cluster "
-            "use DaskPairwiseRanker and DaskMetricLearner in Python."
+            "use pairlearn.cluster.fit_on in Python."
         )
     useless = [spelled(name) for name in reading.changed() if name != "features"]
     useless += typed_beside(*_KNOWN)
@@ -56,14 +56,16 @@ def train_on_cluster(
     files = _files(data)
     if reading.label is None:
         raise click.UsageError("the label is needed; name its column with --label.")
-    from pairlearn.distributed import DaskAUCClassifier
-    from pairlearn.distributed.dask.parts import require_dask
+    from pairlearn.cluster import OnDask, fit_on
+    from pairlearn.estimators import AUCClassifier
     from pairlearn.models import write_model
     from pairlearn.streams.readers.schema import Schema
 
-    require_dask()
-    learner = set_parts(DaskAUCClassifier(random_state=seed), settings, OWNED)
-    import dask.dataframe
+    learner = set_parts(AUCClassifier(random_state=seed), settings, OWNED)
+    try:
+        import dask.dataframe
+    except ImportError:
+        raise ImportError("Dask is not installed; pip install 'pairlearn[dask]'.") from None
 
     table = dask.dataframe.read_parquet(files)
     label, features = _columns(list(table.columns), reading)
@@ -75,10 +77,9 @@ def train_on_cluster(
     ):
         warnings.showwarning = show_warning
         warnings.simplefilter("always", RuntimeWarning)
-        learner.set_params(
-            client=client, progress=lambda number, purpose: bar.update(number, note=purpose)
-        ).fit(table[features], table[label])
-    model, fit = learner.model_, learner.fit_
+        engine = OnDask(table[features], table[label], client=client)
+        model = fit_on(engine, learner, progress=lambda number, why: bar.update(number, note=why))
+    fit = model.cluster_report_
     # Labels in the file, as the reader of the program names them.
     classes = tuple(c if isinstance(c, str) else float(c) for c in model.classes_.tolist())
     schema = Schema(label=label, features=tuple(features), classes=classes)
@@ -89,7 +90,6 @@ def train_on_cluster(
         "model": output, "problem": "auc", "fit": "dask", "rows": rows, "files": len(files),
         "n_features": len(features), "classes": model.classes_.tolist(), "passes": fit.n_passes,
         "auc": fit.training_auc, "auc_half_width": fit.auc_half_width, "auc_of": "training",
-        "binning_error": fit.binning_error,
     }  # fmt: skip
     text = (
         f"AUC on the training rows {fit.training_auc:.4f} (certified to "

@@ -74,7 +74,9 @@ def check_output(
                 )
     place = Path(os.path.realpath(path))
     if not folder and not is_written_directly(Path(path)) and not place.parent.is_dir():
-        raise click.UsageError(f"{said} {path}: the folder {place.parent} does not exist.")
+        raise click.UsageError(
+            f"{said} {path}: the folder {place.parent} does not exist; make it first."
+        )
 
 
 def read_argument(name: str, **arguments: Any) -> Callable[[F], F]:

@@ -20,11 +20,7 @@ from pairlearn.typing import Labels, Vector
 from pairlearn.validation import check_names, check_weights, refuse_masked, refuse_times
 
 #: The estimator for Dask collections that corresponds to an estimator.
-_ON_A_CLUSTER = {
-    "AUCClassifier": "DaskAUCClassifier",
-    "PairwiseRanker": "DaskPairwiseRanker",
-    "MetricLearner": "DaskMetricLearner",
-}
+_ON_A_CLUSTER = ("AUCClassifier", "MulticlassAUCClassifier", "PairwiseRanker", "MetricLearner")
 
 
 #: Types of features that need no conversion.
@@ -102,10 +98,8 @@ def refuse_collections(model: Any, *values: Any) -> None:
         graph = getattr(value, "__dask_graph__", None)
         if callable(graph) and not isinstance(value, type) and graph() is not None:
             name = type(model).__name__
-            there = _ON_A_CLUSTER.get(name)
-            use = f"use pairlearn.distributed.{there}, which learns where they are, or " * bool(
-                there
-            )
+            there = name in _ON_A_CLUSTER
+            use = "use pairlearn.cluster.fit_on, which learns where they are, or " * there
             raise TypeError(
                 f"{name} works in the memory of one machine, got a Dask collection "
                 f"({type(value).__name__}); {use}gather the examples yourself with .compute()."

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.domains import CoordinatewiseDomain
+from pairlearn.pairings.plans import Indices
 from pairlearn.solvers.descent.descent import Descent, Steps
 from pairlearn.solvers.rows import NO_WEIGHTS, Rows
 from pairlearn.validation import DivergenceError
@@ -35,14 +36,14 @@ class CoordinatewiseDescent(Descent):
         rows: Rows,
         pairs: tuple[Any, ...],
         steps: Steps,
-        active: NDArray[np.int64],
+        active: Indices,
         sums: NDArray[Any],
     ) -> int:
         from pairlearn.kernels.steps.every_step import descend_every
 
         sizes = np.zeros_like(steps.sizes)
         sizes[active] = steps.sizes[active]
-        places = np.arange(len(sizes))
+        places: Indices = np.arange(len(sizes))
         if self._domain.is_projection:
             # The last step pays the iterate to the end.
             places = active if self.moved_last else np.append(active, len(sizes) - 1)

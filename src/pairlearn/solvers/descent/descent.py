@@ -191,23 +191,24 @@ class Descent:
         self.n_gradients += len(active)
         return self._descend(rows, (y, left, right), steps, active, sums)
 
-    def _find_active(self, left: Indices, right: Indices, y: Vector) -> NDArray[np.int64]:
+    def _find_active(self, left: Indices, right: Indices, y: Vector) -> Indices:
         """Return the positions of the steps whose pairs count."""
         loss, comparison = self.parts.problem.loss, self.parts.problem.comparison
         if not self.parts.problem.by_labels:
             ahead = comparison.direction.many(y[left], y[right], *comparison.parameters)
             # NaN counts: the loss then says so.
             return np.flatnonzero(~(ahead <= 0.0) if loss.one_sided else ahead != 0.0)
-        if self._all_pairs:
-            return np.arange(len(left))
-        return np.flatnonzero(y[left] > y[right] if loss.one_sided else y[left] != y[right])
+        from pairlearn.kernels.plan import find_active
+
+        active = np.empty(len(left) + 1, dtype=np.int32)
+        return active[: find_active(left, right, y, loss.one_sided, self._all_pairs, active)]
 
     def _descend(
         self,
         rows: Rows,
         pairs: tuple[Any, ...],
         steps: Steps,
-        active: NDArray[np.int64],
+        active: Indices,
         sums: NDArray[Any],
     ) -> int:
         """Take the active steps of pairs (labels, left, right); return the status of the kernel."""

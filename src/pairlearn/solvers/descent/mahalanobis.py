@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.pairings import SlotPlan
+from pairlearn.pairings.plans import Indices
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.descent.descent import Descent, Parts, Steps
 from pairlearn.solvers.rows import DenseRows, Rows
@@ -101,7 +102,7 @@ class MahalanobisDescent(Descent):
         rows: Rows,
         pairs: tuple[Any, ...],
         steps: Steps,
-        active: NDArray[np.int64],
+        active: Indices,
         sums: NDArray[Any],
     ) -> int:
         """Take the active steps; project every `period` steps if asked."""

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Moments of each class: the square loss exactly, and the scatter of similar and dissimilar pairs.
+
+Let n_c, m_c and S_c be the weight, the mean and the scatter of class c. Summed over ordered pairs
+of equal labels, (x - x')(x - x')' is 2 sum_c n_c S_c. Over all pairs it is 2 n S, with n and S of
+all examples together. The difference of both is the sum over pairs of different labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.cluster.rows import Chunk, as_chunk, comparable, labels_of, same_width
+from pairlearn.cluster.statistic import State, Statistic
+from pairlearn.estimators.shared.examples import two_classes
+from pairlearn.solvers.closed_form.exact_sums import ExactSums, packed_sums, unpacked_sums
+from pairlearn.solvers.closed_form.grid import FINE, Extents, Grid
+from pairlearn.solvers.closed_form.moment_values import MomentValues, values_of
+from pairlearn.solvers.closed_form.moments import add_classes
+from pairlearn.solvers.rows import as_rows
+from pairlearn.typing import Vector
+
+#: The limit on the numbers of a state, since states travel between machines.
+_MOST_NUMBERS = 2e8
+#: The approximate number of values that are multiplied at once.
+_NUMBERS = 131_072
+#: Why examples are not taken back.
+_NOT_AMONG = (
+    "These examples are not all among those of the state; take back only examples that were added, "
+    "with their labels and weights."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PairScatters:
+    """Means over pairs of (x - x')(x - x')': of equal labels, and of different ones."""
+
+    similar: Vector
+    dissimilar: Vector
+
+    def scaled(self, weights: Vector) -> PairScatters:
+        """Return the scatters of columns that are multiplied by these weights."""
+        outer = np.outer(weights, weights)
+        return PairScatters(self.similar * outer, self.dissimilar * outer)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledMoments:
+    """Weights, means and scatter matrices of the classes."""
+
+    #: Labels, sorted.
+    classes: NDArray[Any]
+    #: Sums of squared weights.
+    squares: Vector
+    #: Numbers of examples.
+    n_examples: NDArray[np.int64]
+    #: The exact sums of each class, on one grid.
+    sums: list[ExactSums]
+
+    @cached_property
+    def values(self) -> MomentValues:
+        """Sums of weights, means and covariances of all classes."""
+        return values_of(self.sums)
+
+    @property
+    def counts(self) -> Vector:
+        """Sums of weights."""
+        return self.values.counts
+
+    @property
+    def means(self) -> Vector:
+        """Means of the classes."""
+        return self.values.means
+
+    @property
+    def scatters(self) -> Vector:
+        """Sums of (x - mean)(x - mean)' of the classes."""
+        return self.values.scatters
+
+    def two_classes(self) -> MomentValues:
+        """Return the moments of the two classes, the larger label being positive."""
+        two_classes(self.classes)
+        return values_of(self.sums[::-1])
+
+    def pair_scatters(self) -> PairScatters:
+        """Return the mean scatters of pairs; a pair weighs the product of both examples."""
+        n = self.counts
+        total = float(n.sum())
+        mean = n @ self.means / total
+        gaps = self.means - mean
+        everything = self.scatters.sum(axis=0) + (gaps * n[:, None]).T @ gaps
+        similar = np.tensordot(n, self.scatters, axes=1)
+        n_similar = float((n**2 - self.squares).sum())
+        n_dissimilar = total**2 - float((n**2).sum())
+        if not n_similar > 0 or len(n) < 2:
+            raise ValueError(
+                f"Metric learning needs two labels and two examples of one of them, got "
+                f"{len(n)} labels."
+            )
+        return PairScatters(
+            2.0 * similar / n_similar, 2.0 * (total * everything - similar) / n_dissimilar
+        )
+
+
+class ColumnExtents(Statistic):
+    """How far the columns reach, which makes the grid of exact moments.
+
+    Examples
+    --------
+    >>> statistic = ColumnExtents()
+    >>> states = [statistic.partial_state(np.array([[value]])) for value in (3.0, -1.0)]
+    >>> statistic.finish(statistic.merge(*states)).high
+    array([3.])
+    """
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the extents of one chunk; `y` is ignored."""
+        chunk = as_chunk(X, None, sample_weight)
+        return {} if chunk is None else _extents_state(_extents(chunk))
+
+    def combine(self, a: State, b: State) -> State:
+        """Take the wider extents of each column."""
+        same_width(len(a["low"]), len(b["low"]))
+        return _extents_state(self.finish(a).merge(self.finish(b)))
+
+    def finish(self, state: State) -> Extents:
+        """Return the extents of all rows."""
+        own = self.needs(state)
+        return Extents(
+            own["low"],
+            own["high"],
+            own["exponents"],
+            own["n_values"],
+            float(own["largest_weight"]),
+            bool(own["whole_weights"]),
+            int(own["n_rows"]),
+        )
+
+
+class LabelMoments(Statistic):
+    """Moments of each class that occurs, whatever its label, as exact sums on a grid.
+
+    Parameters
+    ----------
+    max_classes : int, default=2
+        The limit on the number of labels.
+    grid : Grid or callable, optional
+        The grid that values are rounded to, the same for all partitions: ``Grid.of`` the result of
+        `ColumnExtents`, or a function that returns it for a number of columns. Then the partitions
+        do not matter, bit for bit. By default each partition has a grid of its own, with thirteen
+        digits; merging their states rounds nothing.
+
+    Examples
+    --------
+    >>> statistic = LabelMoments()
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [5.0]]), np.array(["no", "no", "yes", "yes"])
+    >>> state = statistic.merge(
+    ...     statistic.partial_state(X[:3], y[:3]), statistic.partial_state(X[3:], y[3:])
+    ... )
+    >>> moments = statistic.finish(state)
+    >>> moments.classes, moments.two_classes().solve().round(4)
+    (array(['no', 'yes'], dtype='<U3'), array([0.2609]))
+    >>> statistic = LabelMoments(grid=Grid.between([0.0], [8.0]))
+    >>> state, gone = (statistic.partial_state(X[:k], y[:k]) for k in (4, 1))
+    >>> statistic.finish(statistic.without(state, gone)).means[:, 0]
+    array([1. , 3.5])
+    """
+
+    def __init__(
+        self, max_classes: int = 2, grid: Grid | Callable[[int], Grid | None] | None = None
+    ) -> None:
+        self.max_classes, self.grid = max_classes, grid
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the moments of one chunk; `y` holds its labels."""
+        chunk = as_chunk(X, y, sample_weight)
+        if chunk is None:
+            return {}
+        labels_of(chunk, "A table of moments of classes")
+        classes, code = chunk.coded
+        self._check_classes(classes)
+        d = chunk.shape[1]
+        if len(classes) * d * d > _MOST_NUMBERS:
+            raise ValueError(
+                f"Moments of {len(classes)} classes with {d} features have "
+                f"{len(classes) * d * d:.3g} numbers, more than machines should exchange; choose "
+                "fewer features."
+            )
+        grid, k = self.grid, len(classes)
+        if callable(grid):
+            grid = grid(d)
+        if grid is None:
+            grid = Grid.of(_extents(chunk), bits=FINE)
+        same_width(d, grid.n_features)
+        sums = [ExactSums.none(grid) for _ in classes]
+        given = chunk.given_weight
+        if given is not None:
+            grid.check_weights(given)
+        for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
+            weight = None if given is None else given[now]
+            sums = add_classes(sums, as_rows(block, finite=True), code[now], weight)
+        return {
+            "classes": classes,
+            "squares": np.bincount(code, chunk.weight**2, minlength=k),
+            "n_examples": np.bincount(code, minlength=k),
+            **packed_sums(sums),
+        }
+
+    def combine(self, a: State, b: State) -> State:
+        """Merge class by class."""
+        return self._joined([a, b])
+
+    def without(self, state: State, gone: State) -> State:
+        """Return the state without the examples of another one, as if they had never come.
+
+        Parameters
+        ----------
+        state, gone : dict of ndarray
+            States on one grid; the examples of `gone` are among those of `state`.
+
+        Returns
+        -------
+        dict of ndarray
+            The state of the other examples; empty if there are none.
+        """
+        if not gone:
+            return state
+        if not state:
+            raise ValueError(_NOT_AMONG)
+        return self._joined([state, gone], -1)
+
+    def _joined(self, states: Sequence[State], sign: int = 1) -> State:
+        """Return the sum of two states, or the first without the second."""
+        first, second = states
+        same_width(len(first["exponents"]), len(second["exponents"]))
+        comparable(first["classes"], second["classes"])
+        classes = np.unique(np.concatenate([first["classes"], second["classes"]]))
+        self._check_classes(classes)
+        ours, theirs = _sums_of(first), _sums_of(second)
+        grid = ours[0].grid
+        # What is taken back lies on the grid of the state, or was never in it.
+        if sign > 0 and not grid.same_as(theirs[0].grid):
+            grid = grid.common(theirs[0].grid)
+        sums = {
+            label: one.on(grid) for label, one in zip(first["classes"].tolist(), ours, strict=True)
+        }
+        for label, one in zip(second["classes"].tolist(), theirs, strict=True):
+            before = sums.get(label, ExactSums.none(grid))
+            sums[label] = before.joined(one.on(grid), sign)
+        facts = {}
+        for name in ("squares", "n_examples"):
+            facts[name] = np.zeros(len(classes), dtype=first[name].dtype)
+            for state, way in ((first, 1), (second, sign)):
+                facts[name][np.searchsorted(classes, state["classes"])] += way * state[name]
+        every = [sums[label] for label in classes.tolist()]
+        counts = facts["n_examples"]
+        if sign < 0 and not all(
+            one.is_possible() and n >= 0 and (n > 0 or not one.total)
+            for one, n in zip(every, counts, strict=True)
+        ):
+            raise ValueError(_NOT_AMONG)
+        left = np.flatnonzero(counts)
+        if not len(left):
+            return {}
+        return {
+            "classes": classes[left],
+            **{name: values[left] for name, values in facts.items()},
+            **packed_sums([every[k] for k in left]),
+        }
+
+    def finish(self, state: State) -> LabelledMoments:
+        """Return the moments."""
+        state = self.needs(state)
+        return LabelledMoments(
+            state["classes"], state["squares"], state["n_examples"], _sums_of(state)
+        )
+
+    def _check_classes(self, classes: NDArray[Any]) -> None:
+        if len(classes) > self.max_classes:
+            shown = ", ".join(map(repr, classes[:5].tolist()))
+            raise ValueError(
+                f"y has {len(classes)} classes ({shown}, ...), at most {self.max_classes} are "
+                "expected; check the column of labels."
+            )
+
+
+def _sums_of(state: State) -> list[ExactSums]:
+    # What a partition has sent is what this program has made.
+    return unpacked_sums(state, len(state["classes"]), checked=False)
+
+
+def _extents(chunk: Chunk) -> Extents:
+    blocks = (as_rows(block, finite=True) for _, block in chunk.blocks())
+    found = Extents.merge_all((Extents.of(rows) for rows in blocks), chunk.shape[1])
+    return found.with_weights(chunk.given_weight)
+
+
+def _extents_state(found: Extents) -> State:
+    return {name: np.asarray(value) for name, value in vars(found).items()}

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: BSD-3-Clause
-"""Statistics that merge: three verbs each, no engine."""
