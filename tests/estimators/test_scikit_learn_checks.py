@@ -162,20 +162,6 @@ ESTIMATORS = [
         | listed(OWN_WORDS, "check_supervised_y_2d"),
     ),
     (
-        RUNNING
-        | listed(
-            NO_THRESHOLD,
-            "check_fit_score_takes_y",
-            "check_n_features_in_after_fitting",
-            "check_pipeline_consistency",
-            "check_classifier_data_not_an_array",
-            "check_classifiers_one_label",
-            "check_classifiers_train",
-            "check_supervised_y_2d",
-            "check_decision_proba_consistency",
-        ),
-    ),
-    (
         PrivateAUCContinual(200, 4, **PUBLIC),
         RUNNING
         | listed(PUBLIC_LABELS, "check_n_features_in_after_fitting", "check_classifiers_one_label")

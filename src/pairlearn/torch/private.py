@@ -375,6 +375,8 @@ class PrivateNeuralAUCClassifier(
         self.labels, self.mechanism, self.neighbours = labels, mechanism, neighbours
         self.n_examples, self.random_state, self.ledger = n_examples, random_state, ledger
 
+    # The mechanism has the shape of the network.
+    _not_stored = tuple(name for name in PrivateMixin._not_stored if name != "mechanism")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "weights": ArraySpec(("n_weights",)),
         "lower": ArraySpec(("n_features",)),

@@ -176,9 +176,9 @@ def neighbouring_persons(
             pairs.append(PublicNeighbours(f"a person: {name}{among}", first, second, moved))
     # Rows without an id belong to nobody: they may come, go and change as they like.
     nobody: list[Any] = [None] * 3
-    still, others, one_class = (
-        np.concatenate([still, up[:1]]), [*others, "person 0"], [*one_class, positive],
-    )  # fmt: skip
+    if not removes:
+        still, others = np.concatenate([still, up[:1]]), [*others, "person 0"]
+        one_class = [*one_class, positive]
     first = Table(np.concatenate([up[:3], still]), [positive] * 3 + one_class, nobody + others)
     second = Table(np.concatenate([down[:2], still]), [positive] * 2 + one_class,
                    nobody[:2] + others)  # fmt: skip
