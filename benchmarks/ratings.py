@@ -10,14 +10,13 @@ the memory of the process after a tenth of them and at the end.
 from __future__ import annotations
 
 import argparse
+import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-
-from benchmarks.survival_speed import peak
 
 N_PLAYERS = 120
 CHUNK = 100_000
@@ -41,6 +40,11 @@ def least(run: Callable[[], object], rounds: int = 7) -> float:
         run()
         spent.append(time.process_time() - begin)
     return 1000.0 * min(spent)
+
+
+def peak() -> float:
+    """Return the most memory of the process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

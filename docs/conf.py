@@ -87,7 +87,7 @@ sphinx_gallery_conf = {
     "examples_dirs": [str(HERE.parent / "examples")],
     "gallery_dirs": ["auto_examples"],
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"/(?!plot_)[^/]*\.py$",
+    "ignore_pattern": r"(?:^|/)(?!plot_)[^/]*\.py$",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_signature": False,

@@ -23,8 +23,11 @@ _PAGES: dict[str, tuple[str, str, str]] = {
     "privacy": ("Privacy", "Mechanisms, accounting, certificates, audits, planning.", "privacy"),
     "streams": ("Streams", "Readers in chunks, online learners, progressive AUC.", "streams"),
     "tables": ("Tables", "Columns of text, numbers and dates as features.", "tables"),
-    "distributed": ("Many machines", "Statistics that merge, and Dask estimators.", "distributed"),
-    "sql": ("Queries", "Models and exact moments from databases.", "sql"),
+    "cluster": (
+        "Many machines, queries",
+        "Fits where the rows are, moments by SQL.",
+        "cluster",
+    ),
     "models": ("Model files", "Reading and writing the safe model file.", "models"),
     "data": ("Data sets", "Data sets by name, scaling and splits.", "data"),
     "theory": ("Theory", "The theorems as functions, advice and measurements.", "theory"),

@@ -239,7 +239,8 @@ def test_the_comparison_sees_what_a_careless_program_shows(compare, monkeypatch,
     def careless(path, facts):
         return spoiled(read_rows(path, facts))
 
-    monkeypatch.setattr("pairlearn.cli.private.records.read_rows", careless)
+    for command in ("training", "evaluation"):
+        monkeypatch.setattr(f"pairlearn.cli.private.{command}.read_rows", careless)
     try:
         seen = compare("texts")
     except AssertionError:

@@ -350,7 +350,7 @@ def test_who_reads_the_answers_may_leave(stream, written, monkeypatch):
 
 
 @pytest.mark.thorough
-def test_the_second_process_is_told_who_has_the_checkpoint(tmp_path):
+def test_the_second_process_is_told_that_the_checkpoint_is_in_use(tmp_path):
     """Two signals to a process that waits for a line, and a second process meanwhile."""
     command = [sys.executable, "-m", "pairlearn", "stream", "--checkpoint", "c"]
     first = subprocess.Popen([*command, "-o", "m"], cwd=tmp_path, stdin=subprocess.PIPE,
@@ -363,8 +363,8 @@ def test_the_second_process_is_told_who_has_the_checkpoint(tmp_path):
         second = subprocess.run(command, cwd=tmp_path, input=b"", capture_output=True, check=False)
         assert second.returncode == 1
         assert second.stderr.decode() == (
-            f"pairlearn: error: the checkpoint c is in use by process {first.pid}; wait until it "
-            "ends, or give this run a checkpoint of its own.\n"
+            "pairlearn: error: the checkpoint c is in use by another process or thread; wait until "
+            "it ends, or give this run a checkpoint of its own.\n"
         )
         first.send_signal(signal.SIGTERM)
         first.send_signal(signal.SIGTERM)

@@ -92,9 +92,9 @@ def test_a_map_is_chosen_as_in_one_memory(table):
         found = fit_on(engine(X, labels), AUCClassifier(features="auto", random_state=0))
         alone = AUCClassifier(features="auto", random_state=0).fit(X, labels)
         assert found.choice_.features.name == alone.choice_.features.name == name
-        # The sample is all of the rows, so that the same maps are judged on the same folds.
+        # The sample is all of the rows, in another order: the same maps are judged on other folds.
         judged = [[one.auc for one in model.choice_.features.judged] for model in (found, alone)]
-        np.testing.assert_allclose(*judged, rtol=1e-9)
+        np.testing.assert_allclose(*judged, atol=0.02)
         assert found.score(X, labels) == pytest.approx(alone.score(X, labels), abs=0.005)
 
 

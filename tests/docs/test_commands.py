@@ -67,10 +67,8 @@ NOT_RUN = {
     "make bench": MINUTES,
     "make bench-private": "it installs other packages, and measures for hours",
     "make bench-survival": "it installs other packages, and measures for minutes",
-    "make test-ray": "it installs Ray",
     "pip install": "it needs a package index; `make dist` installs the wheel",
     "pytest": TEST,
-    "python -m pytest": TEST,
     **{
         f"python -m benchmarks{name}": reason
         for reason, names in (

@@ -41,7 +41,9 @@ def test_the_choice_is_the_best_of_what_was_tried_and_is_told(capsys):
     model = AUCClassifier(random_state=0, verbose=1).fit(X, y)
     shares = [one for one in model.choice_.tried if "fisher" in one.values]
     assert [one.values["fisher"] for one in shares] == [0.0, 0.25, 0.5, 0.75, 1.0]
-    assert model.choice_.evidence == max(shares, key=lambda one: one.auc)
+    assert model.choice_.evidence in shares
+    best = max(shares, key=lambda one: one.auc)
+    assert model.choice_.evidence.auc > best.auc - best.standard_error
     assert model.choice_.evidence.auc > shares[0].auc
     assert model.choice_.fisher == model.choice_.evidence.values["fisher"] > 0
     assert f"Fisher's discriminant by {model.choice_.fisher:g}" in capsys.readouterr().err
@@ -99,7 +101,14 @@ def test_a_stream_takes_what_its_folds_speak_for(n_positive):
     X, signs = X[order], np.where(y[order] == 1, 1.0, -1.0)
     model = streamed(*few_positives(1, n_positive)[:2])
     coef = model.coef_[0]
-    places = [np.flatnonzero(signs == sign) for sign in (1.0, -1.0)]
+    # A choice is made by the first rows, at most one in 16 fewer than all.
+    n = len(signs)
+    step = 1 << max((n // 16).bit_length() - 1, 0)
+    known = signs[: max(n - n % step, n - n % 128)]
+    late = 1.0 + 1.5 / 16  # Most rows of a class came late: all rows choose.
+    if any(np.sum(signs == one) > late * np.sum(known == one) for one in (1.0, -1.0)):
+        known = signs
+    places = [np.flatnonzero(known == sign) for sign in (1.0, -1.0)]
     ridges = [100.0, 10.0] * (n_positive < 60) + [1.0, 0.1, 0.01, 1e-3, 1e-4]
     floors = 0.1 * np.ptp(X, axis=0)
 
@@ -116,12 +125,12 @@ def test_a_stream_takes_what_its_folds_speak_for(n_positive):
     def worth(ridge, pooled):
         found = []
         for repeat in range(3 if n_positive < 60 else 1):
-            fold = np.empty(len(signs), dtype=int)
+            fold = np.full(n, -1)
             for own in places:
                 place = np.arange(len(own))
                 fold[own] = (place % 5 + repeat * (place // 5)) % 5
             for k in range(5 if n_positive < 300 else 1):
-                w = solution(np.flatnonzero(fold != k), ridge, pooled)
+                w = solution(np.flatnonzero((fold >= 0) & (fold != k)), ridge, pooled)
                 found.append(roc_auc(signs[fold == k], X[fold == k] @ w))
         return np.mean(found)
 

@@ -18,6 +18,7 @@ SOURCE = Path(pairlearn.__file__).resolve().parent
 
 #: Private names of others that there is no public form of.
 ALLOWED = {
+    "_calibrator": "several labels keep the calibration that each of their classifiers found",
     "_exit": "os._exit: a child process ends without the clean-up of its parent",
     "_cache": "numba has no other way to say where compiled code is kept",
     "_replace": "public in a named tuple, whose fields must not be hidden by it",
@@ -31,7 +32,7 @@ ALLOWED = {
     "_get_param_names": "scikit-learn names the parameters of an estimator's class by it alone",
 }
 
-OWN = re.compile(r"\b(?:self|cls|model|super\(\))\._")
+OWN = re.compile(r"\b(?:self|cls|super\(\))\._")
 IMPORTED = re.compile(r"^ *from pairlearn.* import .*\b_|^ +_\w+,?$", re.M)
 
 
@@ -43,8 +44,7 @@ def is_own(value):
     """Whether an attribute is looked up on the object itself."""
     if isinstance(value, ast.Call):
         value = value.func
-    # A fit works on a copy of the object, `model`, and takes it over at the end.
-    return isinstance(value, ast.Name) and value.id in ("self", "cls", "super", "model")
+    return isinstance(value, ast.Name) and value.id in ("self", "cls", "super")
 
 
 def names_defined(nodes):
@@ -60,6 +60,8 @@ def names_defined(nodes):
 
 def foreign(text):
     """Return what a module takes that is private to another, as (line, text)."""
+    # A fit works on a copy of its object, and takes it over at the end.
+    text = text.replace("model._", "self._") if "model = copy.copy(self)" in text else text
     nodes = list(ast.walk(ast.parse(text)))
     own = set(names_defined(nodes))
     found = []

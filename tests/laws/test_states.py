@@ -139,7 +139,8 @@ def test_any_partition_says_what_one_pass_says(name, table):
     same(whole, total)
 
 
-@pytest.mark.parametrize("name", statistics())
+# The content counts rows without weight, too: it tells whether a source gave the same rows again.
+@pytest.mark.parametrize("name", [name for name in statistics() if name != "content"])
 def test_the_state_of_no_examples_is_neutral(name):
     statistic = statistics()[name]
     X, labels = np.eye(D), np.array(["no", "yes", "no"])

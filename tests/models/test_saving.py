@@ -22,7 +22,7 @@ from pairlearn import (
     PrivateMetricLearner,
     Threshold,
 )
-from pairlearn.losses import LOSSES, Hinge, Square
+from pairlearn.losses import LOSSES, DistanceLogistic, Hinge, Square
 from pairlearn.models import (
     ModelFileError,
     ModelRecord,
@@ -35,6 +35,7 @@ from pairlearn.models import (
 from pairlearn.models.file import dump_model
 from pairlearn.models.parts import decode, encode
 from pairlearn.pairings import FifoBuffer
+from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
 from pairlearn.schedules import InverseTime
 
 
@@ -171,7 +172,8 @@ def test_a_private_model_holds_what_was_released(data, tmp_path):
 
 def test_a_private_metric_holds_what_was_released(data, tmp_path):
     X, y = data
-    model = PrivateMetricLearner(epsilon=1.0, bounds=(-4.0, 4.0), labels=(0, 1), n_steps=2)
+    mechanism = NoisySGD(loss=DistanceLogistic(), n_passes=2)
+    model = PrivateMetricLearner(1.0, bounds=(-4.0, 4.0), labels=(0, 1), mechanism=mechanism)
     model.fit(X, y).save(tmp_path / "m")
     record = read_model(tmp_path / "m")
     assert set(record.arrays) == {"components", "lower", "upper"}
@@ -182,7 +184,7 @@ def test_a_private_metric_holds_what_was_released(data, tmp_path):
     assert loaded.transform(X).tobytes() == model.transform(X).tobytes()
     assert loaded.certificate_ == model.certificate_
     assert loaded.labels == (0, 1)
-    assert loaded.n_steps == 2
+    assert loaded.mechanism is None  # The file does not hold its constants.
     assert loaded.get_feature_names_out().tolist() == model.get_feature_names_out().tolist()
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
@@ -193,7 +195,7 @@ def test_a_private_metric_holds_what_was_released(data, tmp_path):
         load_model(tmp_path / "bare")
     other = {**record.certificate, "mechanism": "statistics"}
     write_model(tmp_path / "bare", replace(record, certificate=other))
-    with pytest.raises(ModelFileError, match=r"(certificate names 'statistics'|got 'statistics')"):
+    with pytest.raises(ModelFileError, match="certificate names 'statistics'"):
         load_model(tmp_path / "bare")
     arrays = {**record.arrays, "components": np.ones((2, 4))}
     with pytest.raises(ModelFileError, match="has shape"):

@@ -7,8 +7,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.content import row_hashes
-from pairlearn.folds import Keys
+from pairlearn.content import keys_of, row_hashes
 from pairlearn.solvers.rows import as_rows
 from pairlearn.solvers.streams.sample import ContentSample
 
@@ -19,7 +18,7 @@ def plain(X, y, weight, seed, size):
     for sign in (-1.0, 1.0):
         found = {}
         for row, w in zip(X[y == sign], weight[y == sign], strict=True):
-            key = int(Keys(row_hashes(row[None]), seed).plain[0])
+            key = int(keys_of(row_hashes(row[None]), seed)[0])
             _, total, copies = found.get(key, (row, 0.0, 0))
             found[key] = (row, total + w, copies + 1)
         kept = [found[key] for key in sorted(found)[:size]]

@@ -36,6 +36,7 @@ from pairlearn.cli.shared.settings import (
     build,
     config_option,
     naming,
+    register_at,
     set_parts,
 )
 from pairlearn.progress import Progress, format_count
@@ -417,7 +418,10 @@ def _check(problem: str, reading: Reading, parts: Settings, stream: StreamSettin
     """Refuse settings that the way of training cannot honour."""
     features = parts["features"].text if "features" in parts else "linear"
     if features == "auto" and problem != "auc":
-        raise click.BadParameter(f"--feature-map auto is not for --problem {problem}.")
+        raise click.BadParameter(
+            f"--feature-map auto is not for --problem {problem}; take one of "
+            f"{', '.join(register_at('features.MAPS'))}."
+        )
     if stream is not None:
         if problem in _NO_STREAM:
             raise click.UsageError(

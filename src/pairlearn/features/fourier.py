@@ -201,7 +201,8 @@ class RandomFourier(FeatureMap):
         """Fill the factors of the frequencies of a part."""
         own = self.learned
         if part == 0:
-            np.clip((tile - own["centre"]) * own["factor"], -LIMIT, LIMIT, out=out)
+            with np.errstate(over="ignore"):
+                np.clip((tile - own["centre"]) * own["factor"], -LIMIT, LIMIT, out=out)
         else:
             for k in range(self.n_inputs):
                 out[:, k] = self._rank(k, tile[:, k])

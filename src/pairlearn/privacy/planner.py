@@ -171,7 +171,7 @@ def plan(
     Examples
     --------
     >>> print(plan(2000, 10, epsilon=1.0).statement().splitlines()[0])
-    With 2,000 examples, 10 features and epsilon 1, expect an AUC of about 0.80 (0.79 to 0.80) ...
+    With 2,000 examples, 10 features and epsilon 1, expect an AUC of about 0.80 (0.80 to 0.80) ...
     >>> 0.1 < plan(2000, 10).epsilon < 1
     True
     """

@@ -22,7 +22,7 @@ from pairlearn.streams.readers.base import Position
 from pairlearn.streams.state import pack, unpack
 from pairlearn.validation import warn_caller
 
-#: Raised when a learner saves another state: `tests/streams/test_checkpoint_layout.py` notices.
+#: Raised when a learner saves another state; a file of another version is refused.
 CHECKPOINT_VERSION = 8
 _NAME = "OnlineLearner checkpoint"
 
@@ -56,8 +56,8 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 def hold_checkpoint(path: str | os.PathLike[str]) -> Iterator[None]:
     """Lock a checkpoint against other processes inside the block.
 
-    A `CheckpointError` names the live process that holds the lock; the system releases the lock of
-    a dead one. Temporary files of killed processes are removed.
+    A `CheckpointError` says that another one holds the lock; the system releases the lock of a dead
+    process. Temporary files of killed processes are removed.
     """
     path = Path(path)
     if path.exists() and not path.is_file():

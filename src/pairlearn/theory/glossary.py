@@ -31,7 +31,6 @@ GLOSSARY = {
         "Largest change c of a pair gradient, 2 G by default; see `auc_gradient_change`."
     ),
     "gradient_moment": "alpha_0, see the module.",
-    "least_risk": "F(w*), the least risk, or a bound on it.",
     "lipschitz": "G, the Lipschitz constant of the pair loss over the domain.",
     "n": "Number of examples.",
     "n: int | None": "Number of examples; None for a stream of fresh examples.",

@@ -146,11 +146,14 @@ def test_far_values_are_exact_or_refused(examples):
 
 def test_a_model_has_the_coefficients_of_the_rows_in_memory(examples):
     X, y, _ = examples
-    memory = AUCClassifier(loss="square", solver=Moments(0.1)).fit(X, y)
+    plain = AUCClassifier(loss="square", solver=Moments(0.1)).fit(X, y)
+    ranges = (X.min(axis=0), X.max(axis=0))
+    memory = AUCClassifier(loss="square", solver=Moments(0.1, ranges=ranges)).fit(X, y)
     with closing(in_duckdb(X, y)) as db:
         found = asked(db, X, "duckdb")
     model = found.model(0.1)
     assert np.array_equal(model.coef_, memory.coef_)
+    assert np.allclose(model.coef_, plain.coef_, rtol=1e-10, atol=0)
     assert model.feature_names_in_.tolist() == ["x0", "x1", "x2"]
     # Scores are nearly normal here.
     assert abs(model.threshold_ - memory.threshold_) < 0.2

@@ -159,7 +159,7 @@ def test_private_tables(tmp_path):
 @pytest.mark.parametrize("mechanism", ["localized_sgd", "localized_nonsmooth"])
 def test_cells_are_timed_without_calibration(mechanism):
     """The warm-up has made all noise scales that a fit of the same size asks for."""
-    from pairlearn.privacy.accounting.touches import touch_noise
+    from pairlearn.privacy.recipes import touch_noise
 
     method = PrivateMethod(
         name=mechanism, facts="diabetes", n_train=60, epsilon=0.7, delta=1 / 60, mechanism=mechanism

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-import pairlearn.cli.private.records as records_module
 import pairlearn.cli.private.training as training_module
 import pairlearn.estimators.private.auc as auc_module
 import pairlearn.estimators.private.base as mixin_module
@@ -432,7 +431,7 @@ PAST = [
            entry("program"), rewritten(training_module, "train_privately", 'typed = " ".join(',
                                        "typed = str(rows.y.count('1')) + \" \".join("), DIFFER),
     Mutant("the program drops rows with gaps", "the number of rows shows a gap", entry("program"),
-           rewritten(records_module, "read_rows", "    d = len(facts.features)\n",
+           rewritten(training_module, "read_rows", "    d = len(facts.features)\n",
                      "    cells = [row for row in cells if 'nan' not in row]\n"
                      "    d = len(facts.features)\n"), DIFFER),
     Mutant("an evaluation without noise", "the AUC itself leaves",

@@ -90,7 +90,7 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
             raise ValueError(f"{path}: {rule}")
 
     unknown = sorted(set(plain) - set(_KEYS))
-    check(not unknown, f"{unknown[:1]} is unknown; it may say {', '.join(_KEYS)}.")
+    check(not unknown, f"{''.join(unknown[:1])[:60]!r} is unknown; it may say {', '.join(_KEYS)}.")
     label, features = plain.get("label"), plain.get("features", {})
     check(
         isinstance(label, str) and isinstance(features, dict) and bool(features or of_model),

@@ -29,6 +29,10 @@ def _named(
 class InputPath(click.Path):
     """The type of an option or argument for a file that is read."""
 
+    def __init__(self) -> None:
+        # Whoever opens the file says why that is refused, and names the cure.
+        super().__init__(readable=False)
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path, and note it for `check_output`."""
         path = _named(self, value, param, ctx)

@@ -147,7 +147,8 @@ class TableMoments:
         -------
         AUCClassifier
             The model. Without weights its coefficients are those of
-            ``AUCClassifier(solver=Moments(ridge))`` for the same rows in memory, bit for bit.
+            ``AUCClassifier(solver=Moments(ridge))`` for the same rows in memory up to rounding, and
+            bit for bit where `Moments` has the ``ranges`` of these rows.
             Moments do not know single scores: threshold and probabilities are those of scores that
             are normal in each class, with the mean and the variance that the moments tell.
         """

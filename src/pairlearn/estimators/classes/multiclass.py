@@ -40,7 +40,7 @@ from pairlearn.estimators.shared.class_moments import (
     class_folds,
 )
 from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of, threads
-from pairlearn.estimators.shared.examples import check_many_classes
+from pairlearn.estimators.shared.examples import check_many_classes, with_weight
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
@@ -166,7 +166,11 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         """
         model = copy.copy(self)  # A fit that fails leaves this model as it was.
         X, y = model._checked(X, y)
-        model.fit_rows(as_rows(X, finite=True), np.asarray(y), sample_weight)
+        labels = np.asarray(y)
+        given, labels, sample_weight = with_weight(
+            as_rows(X, finite=True), labels, sample_weight, len(np.unique(labels))
+        )
+        model.fit_rows(given, labels, sample_weight)
         self.__dict__ = model.__dict__
         return self
 

@@ -107,14 +107,20 @@ class CertifiedMixin(Storable):
         model._certified = copy.deepcopy(model._public_arguments())
         return model
 
-    def _certificate_of(self, record: ModelRecord) -> Certificate:
-        """Return the certificate in a model file."""
+    def _certificate_of(self, record: ModelRecord, mechanism: str = "") -> Certificate:
+        """Return the certificate in a model file; it must name the mechanism, if one is given."""
         if record.certificate is None:
             raise ModelFileError("a private model needs a certificate, but this file has none.")
         try:
-            return Certificate.from_dict(record.certificate)
+            found = Certificate.from_dict(record.certificate)
         except (ValueError, TypeError, KeyError) as error:
             raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
+        if mechanism and found.mechanism != mechanism:
+            raise ModelFileError(
+                f"this model is released by {mechanism!r}, but its certificate names "
+                f"{found.mechanism[:60]!r}."
+            )
+        return found
 
     def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
         # A value measured on private data (an AUC, a fingerprint) would be a release without noise.

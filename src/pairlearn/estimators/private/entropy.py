@@ -153,7 +153,7 @@ class PrivateEntropyRegressor(
 
     def _unpack(self, record: ModelRecord) -> None:
         arrays = record.arrays
-        self.certificate_ = self._certificate_of(record)
+        self.certificate_ = self._certificate_of(record, NoisySGD.name)
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
         self.bounds_ = np.stack(self.bounds)
         self.coef_, self.intercept_ = arrays["coef"].copy(), float(arrays["intercept"])

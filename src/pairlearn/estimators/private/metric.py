@@ -149,7 +149,7 @@ class PrivateMetricLearner(
 
     def _unpack(self, record: ModelRecord) -> None:
         arrays = record.arrays
-        self.certificate_ = self._certificate_of(record)
+        self.certificate_ = self._certificate_of(record, NoisySGD.name)
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
         self.bounds_ = np.stack(self.bounds)
         self.components_ = arrays["components"].copy()

@@ -250,6 +250,7 @@ def _judges() -> list[tuple[str, list[Vote], list[Vote]]]:
     return [
         ("a judge turns all wins of one player", star, fall),
         ("a judge has other pairs", star, ring),
+        ("a pair has two votes of a judge", [star[0], *star[:2]], ring[:1] + ring[:2]),
         ("a judge of wins becomes one of ties", star, ties),
         ("all votes on one pair are turned", [star[0]] * 2 + star[1:2], [fall[0]] * 2 + fall[1:2]),
         ("one vote becomes many on one pair", star[:1], [("bob", "ann", "a")] * 12),

@@ -438,8 +438,19 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
     def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
         """Return the mean NDCG@k over queries, at most 1; without queries, the pair accuracy.
 
-        `y` holds grades of at least 0, or any real target without queries; `qid` is the query of
-        each example.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Grades of at least 0; without queries any real target.
+        qid : array-like of shape (n,), optional
+            The query of each example.
+
+        Returns
+        -------
+        float
+            The measure.
         """
         scores = self.predict(X)
         if qid is None:
@@ -449,7 +460,19 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
     def pair_accuracy(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
         """Return the mean over queries of the share of pairs in the right order.
 
-        `y` holds grades, or any real target; `qid` is the query of each example.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Grades, or any real target.
+        qid : array-like of shape (n,), optional
+            The query of each example.
+
+        Returns
+        -------
+        float
+            The share, between 0 and 1.
         """
         return pair_accuracy(y, self.predict(X), qid=qid)
 

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
 from pairlearn.privacy.audit.tape import Tape
+from pairlearn.shown import Shown, Table, number
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
 
 
 @dataclass(frozen=True)
-class AuditResult:
+class AuditResult(Shown):
     """The result of an audit.
 
     Parameters
@@ -61,6 +62,13 @@ class AuditResult:
     def passed(self) -> bool:
         """Whether the claim survived."""
         return self.epsilon_lower <= self.epsilon and (self.mu is None or self.mu_lower <= self.mu)
+
+    def shown_table(self) -> Table:
+        """Return what is claimed and what was found."""
+        claims = [["epsilon", number(self.epsilon), number(self.epsilon_lower)]]
+        if self.mu is not None:
+            claims.append(["mu", number(self.mu), number(self.mu_lower)])
+        return ("", "claimed", "at least"), claims
 
 
 def _bounds(count: NDArray[Any], n: int, error: float) -> tuple[Vector, Vector]:

@@ -193,7 +193,7 @@ def check_mechanism(
                     "calibrate the noise to setting.mu and compose all releases."
                 )
             for number, (distance, bound) in enumerate(found, start=1):
-                largest = max(largest, distance / bound)
+                largest = max(largest, float(distance / bound))
                 if not distance <= bound * (1.0 + _ROUNDING):
                     raise ValueError(
                         f"release {number} of {mechanism.name} is {distance / bound:.4g} times its "

@@ -102,7 +102,7 @@ class MomentStream:
     >>> stream.learn(X, y, np.ones(20))[:8], stream.n
     (array([0., 0., 0., 0., 0., 0., 0., 0.]), 20)
     >>> stream.model()[0].coef.round(4)
-    array([0.0857])
+    array([0.0858])
     """
 
     def __init__(

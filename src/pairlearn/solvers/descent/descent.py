@@ -91,7 +91,8 @@ class Descent:
         self.past: NDArray[Any] = np.tile(self.w, (parts.averaging.remembers, 1))
         #: The sum of the averaging weights so far, and of the iterates times their weights.
         self.weight = parts.averaging.at_start(parts.schedule)
-        self.total: Vector = self.weight * self.w.astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # the first step looks at it
+            self.total: Vector = self.weight * self.w.astype(np.float64)
         self.n_steps = 0
         #: Number of pairs whose gradient was computed.
         self.n_gradients = 0
