@@ -290,16 +290,6 @@ def test_a_setting_that_a_stream_would_ignore_is_refused(kind):
     begun.set_params(**equal | free | {"random_state": 1}).partial_fit(X, y)
 
 
-def test_single_examples_refuse_a_setting_that_their_stream_would_ignore():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
-    model = AUCClassifier().partial_fit(X, y, [0, 1])
-    assert model.put_one(X[0], 1)
-    model.set_params(loss="hinge")
-    with pytest.raises(ValueError, match="began with loss='auto'"):
-        model.put_one(X[0], 1)
-
-
 @pytest.mark.parametrize("kind", ["classes", "many", "ranking"])
 def test_a_state_of_other_steps_is_refused(kind):
     """The given step size was ignored, another radius, schedule or average was mixed in."""

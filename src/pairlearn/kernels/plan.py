@@ -13,7 +13,7 @@ active : int32, shape (n_steps + 1,)
 
 import numpy as np
 
-from pairlearn.kernels._native import call_scalar, kernel
+from pairlearn.kernels._native import kernel
 from pairlearn.kernels.splitmix import STRIDE, below, mixed
 
 
@@ -77,33 +77,6 @@ def find_active(left, right, y, one_sided, all_pairs, active):
         for t in range(len(left)):
             active[count] = t
             count += y[np.uintp(left[t])] != y[np.uintp(right[t])]
-    return count
-
-
-@kernel
-def find_flags(flags, places):
-    """Write the positions of the flags that are set to `places`, without a branch.
-
-    `places` is of int64, with one entry more than there are set flags.
-    """
-    count = 0
-    for k in range(len(flags)):
-        places[count] = k
-        count += flags[k]
-
-
-@kernel
-def find_compared(left, right, y, address, first, second, one_sided, active):
-    """Write the positions of the pairs that a comparison counts to `active`; return their number.
-
-    `address` is that of its direction, a function of (y, y_partner, first, second).
-    """
-    count = 0
-    for t in range(len(left)):
-        ahead = call_scalar(address, y[np.uintp(left[t])], y[np.uintp(right[t])], first, second)
-        active[count] = t
-        # NaN counts: the loss then says so
-        count += not (ahead <= 0.0) if one_sided else ahead != 0.0
     return count
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +22,7 @@ from pairlearn.estimators.auc.predictions import AUCPredictions
 from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.auc.ways.pair_streams import PairStreams
 from pairlearn.estimators.shared.calibration import Sigmoid
-from pairlearn.estimators.shared.examples import as_floats, check_known, known_classes
+from pairlearn.estimators.shared.examples import check_known, known_classes
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features, seen_features
 from pairlearn.estimators.shared.maps import (
     as_map,
@@ -44,14 +43,11 @@ from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.settings import check_map, keep_settings
-from pairlearn.typing import Labels, Mask, Vector
+from pairlearn.typing import Labels, Vector
 from pairlearn.validation import check_fraction, check_generator
 
-#: A row whose squares add up to more is learned as a chunk, which checks it.
-_PLAIN = 1e140
 #: What a stream is made of, so that it cannot change on the way.
 _KEPT = ("objective", "features", "loss", "solver", "scaling")
-_settings = attrgetter(*_KEPT)
 #: Decisions between two classes are made anew with each model.
 _KEPT_OF_MANY = (*_KEPT, "decision")
 
@@ -70,8 +66,6 @@ class AUCStreams(AUCPredictions):
     _known_origin: Vector | None = None
     #: What rows can be taken back from; None if it was not kept.
     _kept: Any = None
-    #: Settings, shape and signs of labels of single examples; None since a model was found.
-    _singles: tuple[Any, ...] | None = None
     #: Whether the next chunk begins anew from the present coefficients.
     _restarted = False
 
@@ -98,7 +92,7 @@ class AUCStreams(AUCPredictions):
         self.half_life_ = np.inf
         self.n_steps_, self.n_gradients_ = trace.n_steps, trace.n_gradients
         self.n_examples_, self.data_fingerprint_ = n_examples, fingerprint
-        self._stream, self._restarted, self._singles = None, False, None
+        self._stream, self._restarted = None, False
         self._known_scales = self._known_origin = None
         self._forget_nothing()
 
@@ -173,55 +167,6 @@ class AUCStreams(AUCPredictions):
                 for name in ("n_features_in_", "feature_names_in_"):
                     self.__dict__.pop(name, None)
             raise
-
-    def put_one(self, x: Any, y: Any) -> bool:
-        """Learn one example of a running stream; tell whether it was learned.
-
-        It has the effect of `partial_fit` at a small part of the cost: its score is found later,
-        together with others (`put_scores`). Only class moments of features as they are take single
-        examples, as vectors of floats. If the answer is False, nothing has changed, and
-        `score_and_learn` learns the example, or says what is wrong with it.
-        """
-        stream, singles = self._stream, self._singles
-        settings = _settings(self)
-        if singles is None or singles[0] != settings:
-            takes = getattr(stream, "takes_singles", False) and self.class_weight is None
-            if not takes or hasattr(self, "feature_names_in_"):
-                return False
-            keep_settings(self, _KEPT, begun=True)
-            shape, classes = (self.n_features_in_,), self.classes_.tolist()
-            singles = settings, shape, dict(zip(classes, (-1.0, 1.0), strict=True))
-        row = as_floats(x)
-        # The comparison is false with NaN and infinity, too.
-        if row is None or row.shape != singles[1] or not row.dot(row) <= _PLAIN:
-            return False
-        try:
-            sign = singles[2][y]
-        except (KeyError, TypeError):
-            return False
-        if stream.put(row, sign) or singles is not self._singles:
-            self._adopt_stream(stream, self.classes_)
-            self._singles = singles
-        else:
-            n = self.n_examples_ + 1
-            self.n_examples_ = self.n_steps_ = self.n_gradients_ = n
-            self.trace_.n_steps = self.trace_.n_gradients = n
-        return True
-
-    def put_scores(self) -> tuple[Vector, Mask]:
-        """Return the scores of examples that were put, and whether they are positive.
-
-        The scores are those from before the examples were learned. Each is returned once.
-        """
-        if not self.n_put:
-            return np.empty(0), np.empty(0, dtype=np.bool_)
-        scores, labels = self._stream.owed()
-        return scores, labels > 0
-
-    @property
-    def n_put(self) -> int:
-        """The number of scores that `put_scores` would return."""
-        return getattr(self._stream, "n_owed", 0)
 
     def _learn_chunk(
         self,
@@ -349,7 +294,7 @@ class AUCStreams(AUCPredictions):
         """Set the fitted attributes from a stream."""
         if stream is not self._stream:
             keep_settings(self, _KEPT, begun=False)
-        self._stream, self._restarted, self._singles = stream, False, None
+        self._stream, self._restarted = stream, False
         self._forget_nothing()
         self.solver_ = "sgd" if stream.kind == "top" else stream.kind
         self.loss_, self.advice_, self.data_fingerprint_ = stream.loss, None, None
@@ -371,8 +316,6 @@ class AUCStreams(AUCPredictions):
         if isinstance(stream, PairStreams):
             self._finish_pairs(stream)
         elif hasattr(stream, "finish"):
-            # The next single example makes this model out of date.
-            self._singles = None
             publish(self, **stream.finish(self))
 
     def restart_stream(self) -> None:

@@ -76,22 +76,6 @@ def is_plain(model: Any, X: Any, y: Any, *, reset: bool, minimum: int, dtype: An
     )
 
 
-def as_floats(x: Any) -> Vector | None:
-    """Return a list, a tuple or an array of numbers as a vector of float64; None if it is none.
-
-    >>> as_floats([1, 2.5]), as_floats([[1.0]]), as_floats(["1"])
-    (array([1. , 2.5]), None, None)
-    """
-    if type(x) not in (list, tuple, np.ndarray):
-        return None
-    try:
-        found = np.asarray(x)
-    except ValueError:  # rows of different lengths
-        return None
-    plain = found.ndim == 1 and found.dtype.kind in "iuf" and found.dtype.itemsize <= 8
-    return found.astype(np.float64) if plain else None
-
-
 def refuse_collections(model: Any, *values: Any) -> None:
     """Refuse Dask collections: NumPy would silently gather them on this machine."""
     for value in values:

@@ -165,14 +165,8 @@ class MomentStream:
     def learn(self, Z: Vector, y: Vector, weight: Vector) -> Vector:
         """Learn mapped rows with labels -1 and 1; return the scores that they had before.
 
-        Rows of weight 0 are scored and counted nowhere. Rows that fail leave the stream as it was.
+        Rows that fail leave the stream as it was.
         """
-        if not weight.all():
-            scored, counted = np.zeros(len(y)), weight > 0.0
-            if self._directions is not None:
-                scored[:] = self._directions.scores(Z.astype(np.float64))[:, self._best]
-            scored[counted] = self.learn(Z[counted], y[counted], weight[counted])
-            return scored
         before, scores, at = dict(vars(self)), np.empty(len(y)), 0
         try:
             while at < len(y):

@@ -152,10 +152,6 @@ class MomentsStream:
         # The model that scores rows until the map is fitted.
         self._young: MomentModel | None = None
         # Rows that came one by one and are not learned yet, how many may be learned together, and
-        # scores of those that are.
-        self._waiting: list[tuple[Vector, float]] = []
-        self._room = 0
-        self._owed: list[tuple[Vector, Vector]] = []
         # What finds scores to decide from, and the decisions of the latest model.
         self._decided: tuple[Finder, Undecided] | None = None
 
@@ -168,12 +164,13 @@ class MomentsStream:
 
         Rows without weight are as if they had not come, and have no score (NaN).
         """
-        self._learn_waiting()
         if self._task.is_scaled:
             check_covariances(rows)
         else:
             check_squares(rows, whole=self.n_examples == 0)
         scores, weighs = np.full(len(y), np.nan), np.flatnonzero(weight)
+        if len(weight) and not len(weighs):
+            return scores
         weight = weight if len(weight) else np.ones(len(y))
         if len(weighs) and len(weighs) < len(y):
             rows, y, weight = rows.take(weighs), y[weighs], weight[weighs]
@@ -231,50 +228,12 @@ class MomentsStream:
     def n_examples(self) -> int:
         """Rows since the first."""
         learned = len(self._first[1]) if self._stream is None else self._stream.n
-        return self._n_before + learned + len(self._waiting)
-
-    # ------------------------------------------------------------------------ single rows
-
-    @property
-    def takes_singles(self) -> bool:
-        """Whether rows may come one by one: those that need no map."""
-        return self._stream is not None and isinstance(self._stream.features, Identity)
-
-    def put(self, x: Vector, sign: float) -> bool:
-        """Let a row of weight 1 wait, to be learned with others; tell whether all are learned."""
-        if not self._waiting:
-            assert self._stream is not None
-            self._room = self._stream.until_refresh
-        self._waiting.append((x, sign))
-        if len(self._waiting) < self._room:
-            return False
-        self._learn_waiting()
-        return True
-
-    def _learn_waiting(self) -> None:
-        if self._waiting:
-            X, y = (np.array(part) for part in zip(*self._waiting, strict=True))
-            assert self._stream is not None
-            self._owed.append((self._stream.learn(X, y, np.ones(len(y))), y))
-            self._waiting = []
-
-    @property
-    def n_owed(self) -> int:
-        """The number of scores that `owed` would return."""
-        return len(self._waiting) + sum(len(y) for _, y in self._owed)
-
-    def owed(self) -> tuple[Vector, Vector]:
-        """Return scores before learning, and labels, of rows that were put since the last call."""
-        self._learn_waiting()
-        found, self._owed = [(np.empty(0), np.empty(0)), *self._owed], []
-        scores, labels = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return scores, labels
+        return self._n_before + learned
 
     # -------------------------------------------------------------------------- the model
 
     def facts(self) -> dict[str, Any]:
         """Return the fitted attributes."""
-        self._learn_waiting()
         return facts_of(self.n_examples, np.inf if self._stream is None else self._stream.half_life)
 
     def published(self) -> Mapping[str, Any]:
@@ -283,7 +242,6 @@ class MomentsStream:
 
     def finish(self, model: Any) -> dict[str, Any]:
         """Return what predictions are made of, found now."""
-        self._learn_waiting()
         found = self._model()
         if found is None:
             features: FeatureMap = Identity.of(self._n_features)
@@ -308,7 +266,6 @@ class MomentsStream:
 
     def restart(self) -> None:
         """Forget all but the latest past."""
-        self._learn_waiting()
         if self._stream is not None:
             self._n_before += self._stream.n
             self._stream.restart()
@@ -317,7 +274,6 @@ class MomentsStream:
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next chunk depends on."""
-        self._learn_waiting()
         stream, young, (rows, y, weight) = self._stream, self._young, self._first
         return {
             "moments": {
@@ -353,7 +309,7 @@ class MomentsStream:
             coef = restored_array(saved, "young", (features.n_outputs,))
             young = MomentModel(features, coef, None, None)
         self._first, self._stream, self._young = (first["rows"], y, weight), stream, young
-        self._waiting, self._owed, self._n_before = [], [], 0
+        self._n_before = 0
         self._n_before = (
             restored_count(saved, "n_examples", minimum=self.n_examples) - self.n_examples
         )
