@@ -117,3 +117,16 @@ def test_numbers_beyond_single_precision_are_refused_as_by_scikit_learn(table):
     trees = tree_scores(clone(KINDS[2]).fit(X, y), takes_gaps=True)
     with pytest.raises(ValueError, match="float32"):
         trees.decision_function(np.full((1, 5), 1e200))
+
+
+def test_a_stack_in_a_stack_is_refused(table):
+    """A file of nested stacks took 200 times its size of memory."""
+    from pairlearn.estimators.stack.storage import _from_bytes
+
+    X, y = table
+    members = [("a", HistGradientBoostingClassifier(max_iter=3, random_state=0))]
+    with pytest.raises(ValueError, match="member 'inner' is a stack"):
+        AUCStack([("inner", AUCStack(members))]).fit(X, y)
+    inner = AUCStack(members, random_state=0).fit(X, y).to_record({"member": "inner"})
+    with pytest.raises(ModelFileError, match="a stack in a stack is refused"):
+        _from_bytes(dump_model(inner))

@@ -342,3 +342,25 @@ def test_complex_numbers_are_refused():
         TableEncoder().fit(pd.DataFrame({"z": np.arange(30.0) * 1j, "x": np.arange(30.0) ** 2}))
     with pytest.raises(ValueError, match="'z' holds complex numbers"):
         TableEncoder().fit(pd.DataFrame({"z": [1.0, 1j, None, 2.0]}))
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.float16])
+def test_numbers_of_numpy_among_texts_are_numbers(kind):
+    """NumPy 2 writes np.float64(0.125), which was taken for a text that stands once."""
+    x = np.random.default_rng(0).normal(size=200).astype(np.float16)
+    column = [kind(v) if k % 20 else "n/a" for k, v in enumerate(x)]
+    table = pd.DataFrame({"x": pd.Series(column, dtype=object), "z": np.arange(200) * 0.37})
+    encoder = TableEncoder().fit(table)
+    assert encoder.decisions_[0].kind == "number"
+    plain = table.assign(x=[float(v) if v != "n/a" else "n/a" for v in column])
+    np.testing.assert_allclose(encoder.transform(table), encoder.transform(plain), rtol=1e-3)
+
+
+def test_durations_of_numpy_are_hours_in_an_object_column_too():
+    spans = [np.timedelta64(int(k) * 10**9, "ns") for k in range(100, 90_100, 450)]
+    z = np.arange(200) * 0.37
+    objects = pd.DataFrame({"span": pd.Series(spans, dtype=object), "z": z})
+    typed = pd.DataFrame({"span": pd.Series(spans), "z": z})
+    encoder = TableEncoder().fit(objects)
+    np.testing.assert_allclose(encoder.transform(typed), encoder.transform(objects))
+    assert encoder.transform(typed)[0, 0] == pytest.approx(100 / 3600)

@@ -337,7 +337,10 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         if value != value:
             return ""
-        return str(int(value)) if value.is_integer() and abs(value) < 2.0**53 else repr(value)
+        whole = value.is_integer() and abs(value) < 2.0**53
+        return str(int(value)) if whole else repr(float(value))  # np.float64 is a float, too
+    if isinstance(value, np.timedelta64) and value == value:
+        return _text(float(value / np.timedelta64(1, "h")))
     if isinstance(value, datetime.timedelta) and value == value:
         return _text(value.total_seconds() / 3600.0)
     if isinstance(value, datetime.datetime) and value == value:

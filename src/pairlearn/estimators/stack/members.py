@@ -101,6 +101,8 @@ def check_members(members: Any, taken: Sequence[str]) -> list[Named]:
                 f"member {name!r} is {member!r}; it needs fit, and decision_function or "
                 "predict_proba: pass a classifier, an object and not a class."
             )
+        if hasattr(member, "fit_watched"):
+            raise ValueError(f"member {name!r} is a stack; give its members to this stack instead.")
         found.append((name, member))
     return found
 

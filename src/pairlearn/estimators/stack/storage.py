@@ -182,6 +182,8 @@ def _from_bytes(data: bytes) -> Named:
     name = record.provenance.get(_NAME)
     if not isinstance(name, str):
         raise ModelFileError("a member has no name; save the fitted model again.")
+    if record.estimator == "AUCStack":
+        raise ModelFileError(f"its member {name[:60]!r} is a stack; a stack in a stack is refused.")
     member = spec_of(record.estimator).build(record)
     scores = hasattr(member, "decision_function")
     if not scores or not (isinstance(member, TreeScores) or len(member.classes_) == 2):
