@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 from pathlib import Path
+from types import ModuleType
 
 # page: (title, sentence, doors under pairlearn)
 _PAGES: dict[str, tuple[str, str, str]] = {
@@ -64,8 +65,15 @@ def _pages() -> dict[str, str]:
 
 def _exported(package: str) -> list[str]:
     module = importlib.import_module(package)
-    # Constants are described where they are used.
-    return [name for name in module.__all__ if callable(getattr(module, name))]
+    return [name for name in module.__all__ if _is_listed(module, name)]
+
+
+def _is_listed(module: ModuleType, name: str) -> bool:
+    """Whether a name is a class or a function, and the extra that it needs is installed."""
+    try:
+        return callable(getattr(module, name))
+    except ImportError:
+        return False
 
 
 def write_pages(folder: Path) -> list[str]:
