@@ -158,9 +158,6 @@ def test_a_second_process_adds_nothing_to_the_cache(cache):
     assert files, "the first process fills the cache"
     assert python("-c", code, NUMBA_CACHE_DIR=str(cache)) == first
     assert {p: p.stat().st_mtime_ns for p in files_in(cache)} == files
-    # Machine code from the disk does without the tables that numba compiles by.
-    code += "\nimport sys; print('numba.np.linalg' in sys.modules)"
-    assert python("-c", code, NUMBA_CACHE_DIR=str(cache)).split()[-1] == "False"
 
 
 @pytest.mark.thorough

@@ -12,7 +12,6 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
-from sklearn.utils.metaestimators import available_if
 
 from pairlearn import (
     SGD,
@@ -44,10 +43,6 @@ class Uncensored(SurvivalRanker):
     def fit(self, X, y, sample_weight=None):
         return super().fit(X, with_events(y), sample_weight)
 
-    @available_if(lambda self: self.solver != "exact")
-    def partial_fit(self, X, y, sample_weight=None):
-        return super().partial_fit(X, with_events(y), sample_weight)
-
     def score(self, X, y):
         return super().score(X, with_events(y))
 
@@ -70,12 +65,6 @@ def test_scikit_learn_checks(solver):
         "check_sample_weight_equivalence_on_dense_data": because,
         "check_sample_weight_equivalence_on_sparse_data": because,
     }
-    if solver == "exact":
-        for name in (
-            "check_estimators_partial_fit_n_features",
-            "check_n_features_in_after_fitting",
-        ):
-            expected[name] = "a stream needs solver='sgd'"
     checks = check_estimator(
         Uncensored(solver=solver), expected_failed_checks=expected, on_skip=None
     )
