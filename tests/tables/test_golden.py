@@ -24,7 +24,6 @@ from scipy import sparse
 
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
-from pairlearn.cli.shared import reading as training_data
 from pairlearn.models import read_model
 from pairlearn.streams import OnlineLearner
 from pairlearn.streams.readers.base import Position, ReadError
@@ -187,7 +186,6 @@ def table_case(name, folder):
         return found | {"plan": str(error).replace(str(folder), "@")}
     state = plan.encoder.state()
     encoder = TableEncoding.from_state(json.loads(json.dumps(state)))
-    schema = plan.encoder.as_schema()
 
     def make(labelled=True, strict=False):
         return lambda: TableReader([path], encoder, format="csv", labelled=labelled,
@@ -195,7 +193,6 @@ def table_case(name, folder):
 
     return found | {
         "plan": state,
-        "schema": None if schema is None else schema.key(),
         "reader": _read(make(), folder),
         "unlabelled": _read(make(labelled=False), folder),
         "strict": _read(make(strict=True), folder),
@@ -209,26 +206,25 @@ def _with(options, **changes):
     return replace(options, **changes)
 
 
-#: The data, whether a compiled reader is used whatever the size, and the options of ``train``.
+#: The data and the options of ``train``.
 PROGRAM = {
-    "memory": ("mixed.csv", False, ["--label", "bought", "--set", "solver=exact"]),
-    "compiled": ("plain.csv", True, ["--label", "y", "--fit", "offline"]),
-    "stream": ("plain.csv", False, ["--label", "y", "--fit", "stream"]),
-    "words": ("words.csv", False, ["--label", "y", "--fit", "stream"]),
-    "encoded": ("mixed.csv", False, ["--label", "bought", "--exclude", "note", "--fit", "stream"]),
-    "pipe": ("-", False, ["--label", "y", "--format", "csv", "--classes", "0,1", "--fit",
+    "memory": ("mixed.csv", ["--label", "bought", "--set", "solver=exact"]),
+    "stream": ("plain.csv", ["--label", "y", "--fit", "stream"]),
+    "words": ("words.csv", ["--label", "y", "--fit", "stream"]),
+    "encoded": ("mixed.csv", ["--label", "bought", "--exclude", "note", "--fit", "stream"]),
+    "pipe": ("-", ["--label", "y", "--format", "csv", "--classes", "0,1", "--fit",
                           "stream"]),
-    "hashed pipe": ("- mixed", False, ["--label", "bought", "--format", "csv", "--classes",
+    "hashed pipe": ("- mixed", ["--label", "bought", "--format", "csv", "--classes",
                     "no,Yes", "--fit", "stream", "--categorical", "colour:8", "--set",
                     "reading.features=age,colour", "--set", "reading.missing=indicator"]),
-    "svmlight": ("a.svm", False, ["--fit", "stream"]),
+    "svmlight": ("a.svm", ["--fit", "stream"]),
     # On another processor another step size may be chosen: held-out pairs are nearly tied.
-    "ranking": ("small.csv", False, ["--problem", "ranking", "--label", "target", "--qid", "qid",
+    "ranking": ("small.csv", ["--problem", "ranking", "--label", "target", "--qid", "qid",
                                      "--set", "solver.step_size=0.05"]),
-    "classes": ("mixed.csv", False, ["--problem", "classes", "--label", "colour", "--exclude",
+    "classes": ("mixed.csv", ["--problem", "classes", "--label", "colour", "--exclude",
                                      "note"]),
 }  # fmt: skip
-STREAMED = [name for name, (data, _, options) in PROGRAM.items()
+STREAMED = [name for name, (data, options) in PROGRAM.items()
             if "stream" in options and data[0] != "-"]  # fmt: skip
 
 
@@ -258,14 +254,11 @@ class Harness:
         return out.replace(str(self.folder), "@"), err.replace(str(self.folder), "@")
 
     def train(self, name, output, *more, status=0):
-        data, compiled, options = PROGRAM[name]
+        data, options = PROGRAM[name]
         text = {"-": _plain(200), "- mixed": _mixed(200)}.get(data, "")
-        with self.monkeypatch.context() as patch:
-            if compiled:
-                patch.setattr(training_data, "_LARGE", 0)
-            # The recorded models are linear; the choice between kinds has tests of its own.
-            return self.call("train", data.split()[0], "--model", "linear", *options, "-o", output,
-                             *more, text=text, status=status)  # fmt: skip
+        # The recorded models are linear; the choice between kinds has tests of its own.
+        return self.call("train", data.split()[0], "--model", "linear", *options, "-o", output,
+                         *more, text=text, status=status)  # fmt: skip
 
     def uses(self, name, model):
         """Return what a stored model says about new data."""

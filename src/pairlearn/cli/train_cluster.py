@@ -83,7 +83,7 @@ def train_on_cluster(
     # Labels in the file, as the reader of the program names them.
     classes = tuple(c if isinstance(c, str) else float(c) for c in model.classes_.tolist())
     schema = Schema(label=label, features=tuple(features), classes=classes)
-    known = {"schema": schema_to_plain(schema, features), "program": "pairlearn train --dask"}
+    known = {"schema": schema_to_plain(schema), "program": "pairlearn train --dask"}
     write_model(output, model.to_record(known | recorded))
     rows = int(model.n_examples_)
     values = {

@@ -88,7 +88,7 @@ def train_privately(
                     classes=getattr(model, "labels", None), missing=middle)  # fmt: skip
     # The file of a private model takes no further facts.
     typed = " ".join(["pairlearn train --private", *(one.typed for one in settings.values())])
-    plain = schema_to_plain(schema, facts.features)
+    plain = schema_to_plain(schema)
     write_model(path, model.to_record({"schema": plain, "program": typed}))
     write_certificate(certificate, beside)
     values = {
