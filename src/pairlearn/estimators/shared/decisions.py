@@ -29,7 +29,7 @@ from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_names
 
 if TYPE_CHECKING:
-    from pairlearn.solvers.closed_form.stream import Window
+    from pairlearn.solvers.closed_form.past import Window
 
 #: The most training scores of each class that threshold and calibration use.
 SCORES_PER_CLASS = 2_500
