@@ -20,7 +20,7 @@ from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.metrics.auc import roc_auc
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_names, check_weights, refuse_masked
 

@@ -26,8 +26,7 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import example_weights, opposite_pair_weights
 from pairlearn.metrics.auc import roc_auc
 from pairlearn.models.provenance import data_fingerprint
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord
 from pairlearn.torch.auc import AUCLoss
 from pairlearn.torch.base import RULES, NeuralEstimator, folds_of
 from pairlearn.torch.margins import MarginLoss

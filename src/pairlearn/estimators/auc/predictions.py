@@ -27,8 +27,7 @@ from pairlearn.estimators.shared.published import Attribute, publish
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import PairLoss
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord
 from pairlearn.register import Record
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector

@@ -20,8 +20,7 @@ from pairlearn.features import Identity
 from pairlearn.folds import Keys
 from pairlearn.metrics._inputs import which_positive
 from pairlearn.metrics.auc import roc_auc
-from pairlearn.models.record import ModelFileError
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelFileError
 from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.mapped_moments import score_mapped
 from pairlearn.solvers.rows import DenseRows, Rows
