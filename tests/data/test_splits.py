@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from pairlearn.data import folds, prepare, random_split, repeated_folds
+from pairlearn.data.splits import folds, prepare, random_split, repeated_folds
 
 
 @given(st.integers(2, 400), st.integers(0, 1000))

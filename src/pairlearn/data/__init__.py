@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data sets by name: found or downloaded, verified, split and scaled.
+"""Data sets by name: found or downloaded, and verified.
 
 `load("german")` looks in the folder named by the environment variable ``PAIRLEARN_DATA``, then in
 the cache, and only then on the LIBSVM site. `breast_cancer`, `digits` and `digits_8` ship with
-scikit-learn and need neither. `sources` is the list of sets, `files` finds, fetches and reads them.
+scikit-learn and need neither. `sources` is the list of sets,
+`files` finds, fetches and reads them, `splits` deals and scales them for comparisons.
 """
 
 from __future__ import annotations
@@ -19,10 +20,8 @@ from pairlearn.data.sources import (
     lookup,
     names,
 )
-from pairlearn.data.splits import Split, folds, prepare, random_split, repeated_folds
 
 __all__ = [
     "PAPER_SETS", "DataCorruptError", "DataError", "DataUnavailableError", "Dataset", "Source",
-    "Split", "find", "folds", "load", "lookup", "names", "prepare", "random_split", "read_libsvm",
-    "repeated_folds", "to_signs",
+    "find", "load", "lookup", "names", "read_libsvm", "to_signs",
 ]  # fmt: skip

@@ -31,8 +31,6 @@ class Split(NamedTuple):
 def random_split(n: int, *, test_fraction: float = 0.2, rng: Any = None) -> Split:
     """Return a random split of n examples; floor((1 - test_fraction) n) of them are for training.
 
-    Examples
-    --------
     >>> split = random_split(10, rng=0)
     >>> len(split.train), len(split.test)
     (8, 2)
@@ -56,8 +54,6 @@ def folds(n: int, n_folds: int = 5, *, y: ArrayLike | None = None, rng: Any = No
     With labels `y`, each class is divided separately, so every fold has both classes and its AUC is
     defined. The sizes of the folds differ by at most one (for each class, with `y`).
 
-    Examples
-    --------
     >>> [len(split.test) for split in folds(11, 5, rng=0)]
     [3, 2, 2, 2, 2]
     """
@@ -84,8 +80,6 @@ def repeated_folds(n: int, n_splits: int, *, n_folds: int = 5, rng: Any = None) 
 
     The paper mentions 25 random shuffles; its published code uses five repetitions of five folds.
 
-    Examples
-    --------
     >>> len(repeated_folds(100, 25, rng=0))
     25
     """
@@ -102,24 +96,10 @@ def prepare(
 ) -> tuple[Any, Any]:
     """Return the scaled training and test examples.
 
-    Parameters
-    ----------
-    X : ndarray or csr_matrix of shape (n, d)
-        All examples.
-    train, test : ndarray of int
-        Indices of the training and test examples.
-    scaling : {"train", "paper", "none"}, default="train"
-        Fit on the training part, fit on all examples as the paper does, or do not scale. A feature
-        that is constant there becomes 0. Scaling fills the zeros of a sparse matrix, so a large one
-        is refused.
+    `scaling` is fitted on the training part ("train"), on all examples as the paper does ("paper"),
+    or left out ("none"). A feature that is constant there becomes 0. Scaling fills the zeros of a
+    sparse matrix, so a large one is refused.
 
-    Returns
-    -------
-    tuple
-        The training and the test examples.
-
-    Examples
-    --------
     >>> X = np.array([[0.0], [1.0], [2.0]])
     >>> prepare(X, np.array([0, 1]), np.array([2]))[1]
     array([[3.]])
