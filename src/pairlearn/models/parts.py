@@ -33,7 +33,7 @@ _ARRAYS = ("float64", "float32", "int64")
 #: Modules that enter parts into registers.
 _ROOMS = (
     "averaging", "domains", "features", "losses", "pairings", "privacy.mechanisms.by_name",
-    "schedules", "scores", "solvers.top.objectives", "theory.advice", "estimators.shared.rules",
+    "schedules", "scores", "solvers.top.objectives", "theory.advice", "estimators.shared.decisions",
     "estimators.shared.solvers",
 )  # fmt: skip
 

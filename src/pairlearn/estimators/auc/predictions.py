@@ -127,7 +127,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         model = self._published()
         pairs = pairs_of(model)
         if pairs is None:
-            return self._over_threshold(X, model)
+            return super().decision_function(X)
         return np.asarray(np.log(pairs.couple_scores(self._pair_scores(X, model))))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -140,7 +140,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         model = self._published()
         pairs = pairs_of(model)
         if pairs is None:
-            return self._labels(X, model)
+            return super().predict(X)
         likeliest = pairs.couple_scores(self._pair_scores(X, model)).argmax(axis=1)
         return np.asarray(model["classes_"][likeliest])
 
@@ -153,7 +153,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         model = self._published()
         pairs = pairs_of(model)
         if pairs is None:
-            return self._probabilities(X, model)
+            return super().predict_proba(X)
         return pairs.couple_scores(self._pair_scores(X, model))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -165,7 +165,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         """
         model = self._published()
         if pairs_of(model) is None:
-            return self._auc(X, y, sample_weight, model)
+            return super().score(X, y, sample_weight)
         from pairlearn.metrics.hand_till import HandTill
 
         metric = HandTill(pairs=True, classes=tuple(model["classes_"].tolist()))

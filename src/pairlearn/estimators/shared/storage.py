@@ -119,16 +119,14 @@ class Storable:
         for name, values in inner.items():
             part = getattr(self, name)
             if isinstance(part, str):
-                part = self._named_parts.get(name, {}).get(part) or REGISTERS.get(name, {}).get(
-                    part
-                )
-                if part is None:
+                makers: dict[str, Any] = {**REGISTERS[name]} if name in REGISTERS else {}
+                makers |= self._named_parts.get(name, {})
+                if part not in makers:
                     raise ValueError(
                         f"{', '.join(f'{name}__{key}' for key in values)} is about a field of "
-                        f"{name}, but {name}={getattr(self, name)!r} has no fields; pass an object "
-                        f"as {name} first."
+                        f"{name}, but {name}={part!r} has no fields; pass an object as {name} first."
                     )
-                part = part()
+                part = makers[part]()
             setattr(self, name, part.with_params(**values))
         return self
 
