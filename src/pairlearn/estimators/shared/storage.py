@@ -123,8 +123,8 @@ class Storable:
                 makers |= self._named_parts.get(name, {})
                 if part not in makers:
                     raise ValueError(
-                        f"{', '.join(f'{name}__{key}' for key in values)} is about a field of "
-                        f"{name}, but {name}={part!r} has no fields; pass an object as {name} first."
+                        f"{name}__{next(iter(values))} is about a field of {name}, but "
+                        f"{name}={part!r} has no fields; pass an object as {name} first."
                     )
                 part = makers[part]()
             setattr(self, name, part.with_params(**values))
