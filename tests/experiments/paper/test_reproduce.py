@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pairlearn.data import load
+from pairlearn.data import DataUnavailableError, load
 from pairlearn.data.dataset import Dataset
-from pairlearn.data.errors import DataUnavailableError
 from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
 from pairlearn.experiments.paper import outcome as outcome_module
 from pairlearn.experiments.paper.outcome import QUICK_EXAMPLES, QUICK_NUMBERS, Settings, Shelf
