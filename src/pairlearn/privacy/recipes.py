@@ -181,7 +181,11 @@ class LocalizedSGD:
         shares = np.full(n_steps + 1, 1.0 / n_steps)
         shares[0] += 1.0 / n_steps
         shares[n_steps - 1 :] = 0.0
-        options = {"start": centre, "step_size": step_size, "radius": _RADIUS / length}
+        options: dict[str, Any] = {
+            "start": centre,
+            "step_size": step_size,
+            "radius": _RADIUS / length,
+        }
         return descend(pairs, active, shares, **options)[0]
 
 
@@ -334,7 +338,7 @@ class SinglePass:
             raise ValueError(f"there are more rows than the public number {n}.")
         active = np.flatnonzero(signs[1:] != signs[:-1]) + 1
         pairs = clip_rows(signs[active, None] * (Z[active] - Z[active - 1]), clip)
-        options = {"start": np.zeros(d), "step_size": step_size, "radius": ball}
+        options: dict[str, Any] = {"start": np.zeros(d), "step_size": step_size, "radius": ball}
         w = descend(pairs, active, np.zeros(len(Z) + 1), **options)[1]
         moved = 4.0 if setting.neighbours == "replace" else 2.0
         sensitivity = moved * clip * Logistic().slope_bound(_RADIUS) * step_size * relative_slack
