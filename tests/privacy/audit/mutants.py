@@ -27,7 +27,6 @@ import pairlearn.privacy.mechanisms.noisy_sgd as noisy_module
 import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
 import pairlearn.privacy.mechanisms.tree as tree_module
 import pairlearn.privacy.narrowing as narrowing_module
-import pairlearn.privacy.noise as noise_module
 import pairlearn.privacy.persons as persons_module
 import pairlearn.privacy.quartiles as quartiles_module
 import pairlearn.privacy.release as release_module
@@ -215,8 +214,6 @@ NOISE = [
     Mutant("uniform noise", "an output out of reach excludes a table",
            entry("evaluation"), discrete(uniform)),
     Mutant("a fixed seed behind the scenes", "noise can be subtracted", entry("fit"), fixed_seed),
-    Mutant("a forked process repeats the noise", "two models have the same noise",
-           entry("evaluation"), constant(noise_module, "getpid", lambda: 1)),
 ]  # fmt: skip
 
 
