@@ -161,6 +161,15 @@ def read_model(path: str | os.PathLike[str], *, allow_unregistered: bool = False
     ------
     ModelFileError
         If the file cannot be read or is invalid.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = folder + "/m.safetensors"
+    ...     write_model(path, ModelRecord("Example", {"coef": np.array([1.0, -2.0])}))
+    ...     read_model(path, allow_unregistered=True).arrays["coef"]
+    array([ 1., -2.])
     """
     path = Path(path)
     if path.exists() and not path.is_file():
