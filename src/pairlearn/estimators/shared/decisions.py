@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.calibration import Isotonic, Sigmoid
 from pairlearn.estimators.shared.examples import mapped_product, validate_data
-from pairlearn.estimators.shared.published import Attribute, published
+from pairlearn.estimators.shared.published import published
 from pairlearn.estimators.shared.rules import Decision, DecisionRule, Scored, as_rule
 from pairlearn.features import Identity
 from pairlearn.folds import Keys
@@ -206,9 +206,9 @@ class ScoreDecisions:
 
     decision: float | str | DecisionRule
     class_weight: Any
-    coef_: Any = Attribute()
-    classes_: Any = Attribute()
-    _decision: Any = Attribute()
+    coef_: Any
+    classes_: Any
+    _decision: Any
 
     def _decide_from(
         self, rows: Rows, signs: NDArray[np.int8], example_weight: Vector, keys: Keys
