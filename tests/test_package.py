@@ -320,7 +320,7 @@ BRIEF = {
     "Mechanism", "ModelSpec", "NamedLearner", "NoiseSource", "OfflineSource", "OnlineSource",
     "Pairing", "PartialArea", "Plan", "PrivacyPlan", "PrivateLocalizedStage", "PrivateStage",
     "PsdSet", "PublicSetting", "Push", "Reader", "Refusal", "Refusals", "Running", "Schedule",
-    "SlotPlan", "SmoothPrecision", "Solution", "Source", "Split", "StabilityMeasurement",
+    "SlotPlan", "SmoothPrecision", "Solution", "Source", "StabilityMeasurement",
     "Storable", "Stream", "SweepSolution", "TableEncoding", "TableOptions", "TableReader",
     "TopObjective", "Trace", "accounting_problems", "as_metric", "ball_or_whole",
     "binomial_upper", "certify", "chernoff_upper", "compose", "convex_gap_with_confidence",
@@ -331,7 +331,7 @@ BRIEF = {
     "open_table", "pl_excess", "pl_gap", "pl_horizon", "plan_table", "private_excess",
     "private_nonsmooth_excess", "private_schedule", "private_single_pass_excess",
     "private_single_pass_step_size", "read_checkpoint", "read_libsvm", "register_model",
-    "register_part", "register_storable", "registered", "release_vector", "repeated_folds",
+    "register_part", "register_storable", "registered", "release_vector",
     "spec_of", "step_size_nonsmooth", "step_size_online", "step_size_smooth",
     "strongly_convex_gap", "strongly_convex_gap_with_confidence",
 }  # fmt: skip

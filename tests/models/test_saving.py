@@ -152,7 +152,7 @@ def test_a_private_model_holds_what_was_released(data, tmp_path):
     model = PrivateAUCClassifier(epsilon=1.0, bounds=(-4.0, 4.0)).fit(X, y)
     model.save(tmp_path / "m")
     record = read_model(tmp_path / "m")
-    assert set(record.arrays) == {"coef", "intercept", "log_odds", "lower", "upper"}
+    assert set(record.arrays) == {"coef", "intercept", "log_odds", "bounds"}
     assert record.certificate == model.certificate_.to_dict()
     assert record.provenance == {"rows_seen": 300}
     assert "random_state" not in record.parameters
@@ -176,7 +176,7 @@ def test_a_private_metric_holds_what_was_released(data, tmp_path):
     model = PrivateMetricLearner(1.0, bounds=(-4.0, 4.0), labels=(0, 1), mechanism=mechanism)
     model.fit(X, y).save(tmp_path / "m")
     record = read_model(tmp_path / "m")
-    assert set(record.arrays) == {"components", "lower", "upper"}
+    assert set(record.arrays) == {"components", "bounds"}
     assert record.certificate == model.certificate_.to_dict()
     assert record.provenance == {"rows_seen": 300}
     assert not {"random_state", "ledger"} & set(record.parameters)
