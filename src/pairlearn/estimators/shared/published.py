@@ -26,7 +26,8 @@ def published(model: Any) -> Mapping[str, Any]:
     """Return all attributes of a model, none of them left for later."""
     if vars(model).get(DEFERRED):
         model.finish_stream()
-    return vars(model)
+    attributes: Mapping[str, Any] = vars(model)
+    return attributes
 
 
 def found_later(model: Any, name: str) -> Any:
