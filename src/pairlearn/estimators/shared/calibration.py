@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.metrics._curve import ROUNDING
+from pairlearn.metrics._inputs import ROUNDING
 from pairlearn.typing import Mask, Vector
 
 THRESHOLDS = ("balanced_accuracy", "accuracy", "f1")
