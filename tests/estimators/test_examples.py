@@ -54,7 +54,7 @@ def test_distances_whose_squares_are_beyond_all_numbers_are_refused():
 
 
 def test_probabilities_of_large_scores_are_numbers():
-    from pairlearn.estimators.shared.calibration import Sigmoid
+    from pairlearn.estimators.shared.decisions import Sigmoid
 
     found = Sigmoid(1e200, 0.0)(np.array([-1e200, 1e200]))
     np.testing.assert_allclose(found, [0.0, 1.0], atol=1e-300)

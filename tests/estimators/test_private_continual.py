@@ -16,8 +16,8 @@ from pairlearn import (
 from pairlearn.estimators.private.entries import public_numbers
 from pairlearn.metrics import roc_auc
 from pairlearn.models import load_model
+from pairlearn.privacy.accounting.certificate import accounting_problems
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
-from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.attack import audit_statistics
 from pairlearn.privacy.audit.public import _projected
 from pairlearn.privacy.audit.tape import recorded, replayed

@@ -39,8 +39,7 @@ from pairlearn.estimators.shared.weights import representatives, weigh
 from pairlearn.features import FeatureMap
 from pairlearn.losses import WINDOWS, PairLoss
 from pairlearn.metrics.entropy import DENSITIES, error_entropy
-from pairlearn.models.record import ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelRecord
 from pairlearn.pairings import PAIRINGS
 from pairlearn.problem import Problem
 from pairlearn.scores import LinearScore

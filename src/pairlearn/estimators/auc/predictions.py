@@ -27,8 +27,7 @@ from pairlearn.estimators.shared.published import Attribute, publish
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import PairLoss
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord
 from pairlearn.register import Record
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
@@ -128,7 +127,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         model = self._published()
         pairs = pairs_of(model)
         if pairs is None:
-            return self._over_threshold(X, model)
+            return super().decision_function(X)
         return np.asarray(np.log(pairs.couple_scores(self._pair_scores(X, model))))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -141,7 +140,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         model = self._published()
         pairs = pairs_of(model)
         if pairs is None:
-            return self._labels(X, model)
+            return super().predict(X)
         likeliest = pairs.couple_scores(self._pair_scores(X, model)).argmax(axis=1)
         return np.asarray(model["classes_"][likeliest])
 
@@ -154,7 +153,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         model = self._published()
         pairs = pairs_of(model)
         if pairs is None:
-            return self._probabilities(X, model)
+            return super().predict_proba(X)
         return pairs.couple_scores(self._pair_scores(X, model))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -166,7 +165,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         """
         model = self._published()
         if pairs_of(model) is None:
-            return self._auc(X, y, sample_weight, model)
+            return super().score(X, y, sample_weight)
         from pairlearn.metrics.hand_till import HandTill
 
         metric = HandTill(pairs=True, classes=tuple(model["classes_"].tolist()))

@@ -25,9 +25,8 @@ from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import weigh
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import METRIC_LOSSES, PairLoss
-from pairlearn.models.record import ModelRecord
-from pairlearn.models.registry import ArraySpec
-from pairlearn.pairings.given import as_rows_of_pairs
+from pairlearn.models.record import ArraySpec, ModelRecord
+from pairlearn.pairings.pairs import as_rows_of_pairs
 from pairlearn.problem import Problem
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.rows import DenseRows

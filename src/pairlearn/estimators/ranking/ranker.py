@@ -41,7 +41,7 @@ from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.metrics.ranking import check_ndcg, ndcg, pair_accuracy
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec
 from pairlearn.pairings import PAIRINGS, Pairing, PreviousExample, RandomPair
 from pairlearn.pairings.queries import PreviousOfQuery, has_pairs, number_queries
 from pairlearn.problem import Problem

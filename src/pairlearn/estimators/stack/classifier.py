@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.estimators.shared.decisions import DecisionRule, as_rule
 from pairlearn.estimators.shared.examples import two_classes, validate_data
 from pairlearn.estimators.shared.published import Attribute, all_or_nothing, publish, published
-from pairlearn.estimators.shared.rules import DecisionRule, as_rule
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import (
     example_weights,
