@@ -24,8 +24,7 @@ from pairlearn.estimators.shared.examples import mapped_product, validate_data
 from pairlearn.estimators.shared.published import published
 from pairlearn.features import Identity
 from pairlearn.folds import Keys
-from pairlearn.metrics._curve import ROUNDING
-from pairlearn.metrics._inputs import which_positive
+from pairlearn.metrics._inputs import ROUNDING, which_positive
 from pairlearn.metrics.auc import roc_auc
 from pairlearn.metrics.costs import cheapest_threshold
 from pairlearn.models.record import ArraySpec, ModelFileError
