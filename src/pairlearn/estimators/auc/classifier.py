@@ -347,6 +347,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             ways = float(loss.parameter), parts.is_scaled, None, 1.0
             each = told_weight(kept, n_examples)
             self._kept = Kept(kept, choice, *ways, each, weighed, zeros=weighed)
+        features = Identity.of(width) if features is None else features
         publish(
             self, coef_=coef[np.newaxis], classes_=classes, features_=features, **{DEFERRED: ()}
         )

@@ -200,9 +200,8 @@ class DescentStream:
 
     def published(self) -> dict[str, Any]:
         """Return what predictions are made of."""
-        features = self._task.features
-        own = {} if features is None or isinstance(features, Identity) else {"features_": features}
-        return {"coef_": self.grid.average[np.newaxis], "_decision": self.grid.undecided(), **own}
+        coef, decision = self.grid.average[np.newaxis], self.grid.undecided()
+        return {"coef_": coef, "_decision": decision, "features_": self._task.features}
 
     @property
     def scales(self) -> Any:
