@@ -25,7 +25,7 @@ from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import SGD, SOLVERS, as_schedule, auto_steps, way_of
 from pairlearn.estimators.shared.weights import judged_auc
 from pairlearn.pairings import PAIRINGS, GivenPairs, Pairing
-from pairlearn.pairings.given import ListedPairs
+from pairlearn.pairings.pairs import ListedPairs
 from pairlearn.problem import Problem
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
