@@ -119,8 +119,8 @@ def test_the_certificate_is_json_and_is_verified():
     assert json.loads(found.to_json())["n_rows"] == 10
     assert ForgettingCertificate.from_json(found.to_json()) == found
     assert "ridge" in found.kept
-    rows = model._kept.moments.alike().add(X[:10][::-1], SIGNS[:10][::-1])
-    found.verify(before=before, rows=rows.moments.state())
+    rows = model._kept.moments.alike().plus(X[:10][::-1], SIGNS[:10][::-1])
+    found.verify(before=before, rows=rows.table.state())
     with pytest.raises(ValueError, match="the state 'after' has the digest"):
         found.verify(after=before)
     with pytest.raises(ValueError, match="pass before="):
