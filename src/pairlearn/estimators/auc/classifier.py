@@ -25,8 +25,12 @@ from pairlearn.estimators.auc.many import fit_pairs
 from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.shared.decisions import DecisionRule
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.examples import find_classes, with_weight
-from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
+from pairlearn.estimators.shared.examples import (
+    find_classes,
+    rows_and_labels,
+    see_features,
+    with_weight,
+)
 from pairlearn.estimators.shared.maps import features_for, map_rows
 from pairlearn.estimators.shared.published import DEFERRED, all_or_nothing, publish
 from pairlearn.estimators.shared.scaling import Scaling, other_scales, scaled_rows

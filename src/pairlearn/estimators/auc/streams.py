@@ -21,8 +21,13 @@ from pairlearn.estimators.auc.many import check_decisions_between, hand_over, pa
 from pairlearn.estimators.auc.predictions import AUCPredictions
 from pairlearn.estimators.auc.ways.pair_streams import PairStreams
 from pairlearn.estimators.shared.decisions import Sigmoid, as_rule
-from pairlearn.estimators.shared.examples import check_known, known_classes
-from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features, seen_features
+from pairlearn.estimators.shared.examples import (
+    check_known,
+    known_classes,
+    rows_and_labels,
+    see_features,
+    seen_features,
+)
 from pairlearn.estimators.shared.maps import (
     as_map,
     check_named,

@@ -24,8 +24,8 @@ from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc.composition import Before, Task
 from pairlearn.estimators.auc.ways.grid import OnlineGrid, relative_to
 from pairlearn.estimators.shared.evidence import Choice, best_of
+from pairlearn.estimators.shared.examples import watch_order
 from pairlearn.estimators.shared.maps import map_rows
-from pairlearn.estimators.shared.order import RESERVOIRS, watch_order
 from pairlearn.estimators.shared.solvers import SGD, Fitted, as_schedule, auto_steps
 from pairlearn.estimators.shared.weights import judged_auc, kept_of_chunk, weighed_flags
 from pairlearn.features import Identity
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 #: How a descent pairs examples, how long its steps are, and how it averages.
 Parts = tuple[Pairing, Schedule, Averaging]
+#: The cure for rows that are sorted by label only.
+RESERVOIRS = ", or, if it is by label only, take solver=SGD(pairing=ClassReservoirs(64, 64))"
 #: Steps of a fit with n_passes="auto" for balanced classes.
 _AUTO_STEPS = 500_000
 #: Fewer opposite pairs mean more steps, down to this share of what balanced classes have.
