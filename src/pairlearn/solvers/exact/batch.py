@@ -224,8 +224,8 @@ class PairObjective:
             return span.to_w(v) + (0.0 if beyond is None else span.outside(beyond)), n_evaluations
         if self._by_newton:
             X, positive = self._products.X, self._y > 0
-            given = {"weight": self._weight, "margin": self._loss.parameter}
-            w, n_evaluations = newton(X, positive, ridge, w_start, **given, **settings)
+            settings |= {"weight": self._weight, "margin": self._loss.parameter}
+            w, n_evaluations = newton(X, positive, ridge, w_start, **settings)
             stopped = n_evaluations == max_iterations
         else:
             w, n_evaluations, stopped = self._descend(ridge, w_start, tolerance, max_iterations)

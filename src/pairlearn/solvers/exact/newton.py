@@ -103,7 +103,7 @@ def newton(
     d = X.shape[1]
     w = np.zeros(d) if w_start is None else np.array(w_start, dtype=np.float64)
     scores = X @ w
-    value, slopes, *state = mean.sums(scores)
+    value, slopes, met, order = mean.sums(scores)
     value += ridge * float(w @ w)
     before: Vector | None = None
     for iteration in range(max_iterations):
@@ -115,7 +115,7 @@ def newton(
             left = gradient @ _solved(before, gradient)
             if left <= _CLEARLY * tolerance * value:
                 return w, iteration
-        hessian = mean.hessian(X, *state)
+        hessian = mean.hessian(X, met, order)
         trace = float(np.trace(hessian))
         if not math.isfinite(trace):
             raise DivergenceError(
@@ -139,7 +139,7 @@ def newton(
             return w, iteration
         gain, value = value - value_new, value_new
         w, scores = w_new, scores + size * moved
-        _, slopes, *state = found
+        _, slopes, met, order = found
         if gain < tolerance * value:
             return w, iteration + 1
         before = hessian if size == 1.0 else None
