@@ -16,7 +16,6 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from pairlearn.data import lookup
-from pairlearn.data.cache import FOLDER_VARIABLE
 from pairlearn.data.dataset import Dataset
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
 from pairlearn.estimators.private.metric import PrivateMetricLearner
@@ -318,7 +317,7 @@ def by_epsilon(outcome, row):
 @pytest.mark.thorough
 def test_accuracy_on_the_papers_small_data_sets(name, tmp_path, monkeypatch):
     if DATA.is_dir():
-        monkeypatch.setenv(FOLDER_VARIABLE, str(DATA))
+        monkeypatch.setenv("PAIRLEARN_DATA", str(DATA))
     settings = Settings(
         store=tmp_path / "results.sqlite", datasets=(name,), methods=("statistics",), n_splits=60,
         seed=1,

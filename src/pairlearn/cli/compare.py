@@ -72,8 +72,7 @@ def command(
       pairlearn compare german --methods ours,spauc,logistic --workers 2
       pairlearn compare german --estimator 'pairlearn.AUCClassifier {"loss": "hinge"}'
     """
-    from pairlearn.data import load
-    from pairlearn.data.errors import DataError
+    from pairlearn.data import DataError, load
     from pairlearn.experiments import HONEST, PAPER, compare, method_names
     from pairlearn.experiments.comparison.runner import ComparisonError
     from pairlearn.experiments.comparison.store import StoreError

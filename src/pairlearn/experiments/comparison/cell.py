@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.data.dataset import Dataset
-from pairlearn.data.preparation import prepare
-from pairlearn.data.splits import Split, random_split, repeated_folds
+from pairlearn.data.splits import Split, prepare, random_split, repeated_folds
 from pairlearn.experiments.comparison.curves import coefficients, curves_on
 from pairlearn.experiments.comparison.store import Result
 from pairlearn.experiments.methods.base import Method, auc_of, scores

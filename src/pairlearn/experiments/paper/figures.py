@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pairlearn.data.dataset import Dataset
-from pairlearn.data.preparation import prepare
 from pairlearn.data.sources import PAPER_SETS
+from pairlearn.data.splits import prepare
 from pairlearn.experiments.comparison.cell import child_seed, split_of
 from pairlearn.experiments.comparison.curves import Trajectory, trajectories
 from pairlearn.experiments.comparison.runner import Comparison

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pairlearn.data import load
+from pairlearn.data import DataError, load
 from pairlearn.data.dataset import Dataset
-from pairlearn.data.errors import DataError
 from pairlearn.experiments.comparison.cell import Protocol
 from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, compare
 from pairlearn.experiments.comparison.tables import cost_rows

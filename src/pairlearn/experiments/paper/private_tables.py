@@ -29,7 +29,7 @@ Numbers = dict[str, dict[str, tuple[float, float] | None]]
 
 #: The mechanisms of the paper's tables by row: its algorithms, then ours.
 _ROWS = {
-    "Algorithm 3, exact noise": "localized_sgd",
+    "Algorithm 3, corrected noise": "localized_sgd",
     "Algorithm 3, paper's noise": PAPER_NOISE,
     "DPEGD, corrected": "localized_gradient",
     "Algorithm 5": "localized_nonsmooth",
