@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private learners as methods of a comparison, with the epsilon of the guarantee in the name."""
+"""Private learners as methods of a comparison, with the epsilon of the guarantee in the name.
+
+`PUBLIC_FACTS` come from the documentation of the data, not from the data: private learners know no
+more.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,35 @@ from typing import Any
 import numpy as np
 
 from pairlearn.experiments.methods.base import Fitted, Method
-from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
 from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS, get_mechanism
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.recipes import PRIVATE_RECIPES, Recipe
 from pairlearn.typing import Vector
+
+
+@dataclass(frozen=True)
+class PublicFacts:
+    """Bounds of the features; levels are 0 for continuous, k for a code of k levels."""
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    levels: tuple[int, ...]
+
+
+_GERMAN_LOWER = (1, 0, 0, 0, 1, 1, 1, 1, 1, 18, 1, 1, 1, 1, 1) + (0,) * 9
+_GERMAN_UPPER = (4, 72, 4, 200, 5, 5, 4, 4, 4, 80, 3, 4, 2, 2, 2) + (1,) * 9
+_GERMAN_LEVELS = [b - a + 1 for a, b in zip(_GERMAN_LOWER, _GERMAN_UPPER, strict=True)]
+for _continuous in (1, 3, 9):  # duration, credit amount, age
+    _GERMAN_LEVELS[_continuous] = 0
+
+#: By the names of `pairlearn.data.load`: the paper's two small data sets.
+PUBLIC_FACTS = {
+    "diabetes": PublicFacts(
+        (0, 0, 0, 0, 0, 0, 0, 20), (20, 200, 140, 100, 900, 70, 2.5, 90), (0,) * 8
+    ),
+    "german": PublicFacts(_GERMAN_LOWER, _GERMAN_UPPER, tuple(_GERMAN_LEVELS)),
+}
 
 #: Algorithm 3 with the published noise, which is proved for epsilon up to 1 and refuses more.
 PAPER_NOISE = "localized_sgd (paper noise)"
