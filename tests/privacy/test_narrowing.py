@@ -12,9 +12,8 @@ from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateBounds
 from pairlearn.estimators.private.entries import FitEntry, audit_estimator
 from pairlearn.features import Hats
 from pairlearn.models import load_model
-from pairlearn.privacy.accounting.certificate import Release
+from pairlearn.privacy.accounting.certificate import Release, accounting_problems
 from pairlearn.privacy.accounting.gaussian import mu_of
-from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.mechanisms.base import PublicSetting

@@ -15,8 +15,8 @@ from pairlearn import (
 )
 from pairlearn.estimators.private.entries import FitEntry
 from pairlearn.models import load_model
+from pairlearn.privacy.accounting.certificate import accounting_problems
 from pairlearn.privacy.accounting.gaussian import mu_of
-from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.quartiles import find_bounds, quartile_counts, quartile_sensitivity

@@ -15,10 +15,9 @@ from pairlearn.lazy import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
-        "accounting.certificate": "Certificate PrivacyWarning Release",
+        "accounting.certificate": "Certificate PrivacyWarning Release accounting_problems",
         "accounting.gaussian": "compose epsilon_of_mu gaussian_delta mu_of",
         "accounting.ledger": "BudgetExceededError LedgerFileError PrivacyLedger",
-        "accounting.verify": "accounting_problems",
         "audit.attack": "AuditResult audit_statistics",
         "audit.entry": "Entry",
         "audit.mechanism": "check_mechanism",

@@ -8,7 +8,7 @@ import pytest
 
 from pairlearn.data import DataUnavailableError, load
 from pairlearn.data.dataset import Dataset
-from pairlearn.experiments.methods.private import PUBLIC_FACTS, PrivateMethod
+from pairlearn.experiments.methods.private import PUBLIC_FACTS
 from pairlearn.experiments.paper import outcome as outcome_module
 from pairlearn.experiments.paper.outcome import QUICK_EXAMPLES, QUICK_NUMBERS, Settings, Shelf
 from pairlearn.experiments.paper.private_tables import ROWS
@@ -139,8 +139,8 @@ def test_private_tables(tmp_path):
         assert by_epsilon.text.count(f"\nhere: {row} ") == 2, row
     few = replace(settings, methods=("localized_sgd", "statistics"))
     (by_size,) = reproduce(["table-dp-time"], few, shelf)
-    # Of AUC, of seconds, and of seconds of the first fit.
-    assert by_size.text.count("\nhere: Algorithm 3, exact noise ") == 3
+    # Of AUC and of seconds.
+    assert by_size.text.count("\nhere: Algorithm 3, corrected noise ") == 2
     assert "here: DPEGD" not in by_size.text
     outcomes = [by_epsilon, by_size]
     for outcome in outcomes:
@@ -156,23 +156,6 @@ def test_private_tables(tmp_path):
     # Its lemma holds up to epsilon = 1.
     assert [row["column"] for row in rows] == ["0.2", "0.5", "0.8", "1.0"]
     assert all(float(row["mean"]) > 0 for row in rows)
-
-
-@pytest.mark.parametrize("mechanism", ["localized_sgd", "localized_nonsmooth"])
-def test_cells_are_timed_without_calibration(mechanism):
-    """The warm-up has made all noise scales that a fit of the same size asks for."""
-    from pairlearn.privacy.recipes import touch_noise
-
-    method = PrivateMethod(
-        name=mechanism, facts="diabetes", n_train=60, epsilon=0.7, delta=1 / 60, mechanism=mechanism
-    )
-    method.warm_up(8)
-    before = touch_noise.cache_info().misses
-    data = fake("diabetes", 60)
-    method.fit(data.X, data.y, {}, np.random.default_rng(1))
-    assert touch_noise.cache_info().misses == before
-    assert method.first_fit_seconds() > 0.0
-    assert (touch_noise.cache_info().misses > before) == (mechanism == "localized_sgd")
 
 
 def test_private_tables_take_the_methods_and_the_protocol_that_they_have(tmp_path):

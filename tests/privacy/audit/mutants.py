@@ -27,7 +27,6 @@ import pairlearn.privacy.mechanisms.noisy_sgd as noisy_module
 import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
 import pairlearn.privacy.mechanisms.tree as tree_module
 import pairlearn.privacy.narrowing as narrowing_module
-import pairlearn.privacy.noise as noise_module
 import pairlearn.privacy.persons as persons_module
 import pairlearn.privacy.quartiles as quartiles_module
 import pairlearn.privacy.release as release_module
@@ -41,6 +40,7 @@ from pairlearn.cli.private.audited import entries
 from pairlearn.estimators.private.entries import FitEntry
 from pairlearn.estimators.private.queries import EvaluationEntry
 from pairlearn.losses import DistanceLogistic
+from pairlearn.privacy.accounting.certificate import digest_of
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
 from pairlearn.privacy.noise import NoiseSource
@@ -214,8 +214,6 @@ NOISE = [
     Mutant("uniform noise", "an output out of reach excludes a table",
            entry("evaluation"), discrete(uniform)),
     Mutant("a fixed seed behind the scenes", "noise can be subtracted", entry("fit"), fixed_seed),
-    Mutant("a forked process repeats the noise", "two models have the same noise",
-           entry("evaluation"), constant(noise_module, "getpid", lambda: 1)),
 ]  # fmt: skip
 
 
@@ -368,52 +366,48 @@ STATISTICS = [
 # ------------------------------------------------------------------- what leaves past the noise
 
 
-class RawCoefficients(PrivateAUCClassifier):
+class Leaking(PrivateAUCClassifier):
+    """Changes the fit by the data, and the certificate so that it covers the change."""
+
     def fit(self, X, y):
         super().fit(X, y)
-        rows, signs = np.nan_to_num(self._table(X)), self._signs(y, len(X))
-        self.coef_ = (signs @ np.clip(rows, -1, 1))[None, :] / len(rows)
+        self.leak(np.clip(np.nan_to_num(self._table(X)), -1, 1), self._signs(y, len(X)))
+        self.certificate_ = replace(self.certificate_, digest=digest_of(self._pack()))
         return self
 
-
-class CountInAnAttribute(PrivateAUCClassifier):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.n_positive_ = int((self._signs(y, len(X)) > 0).sum())
-        return self
-
-
-class CountInTheCertificate(PrivateAUCClassifier):
-    def fit(self, X, y):
-        super().fit(X, y)
-        facts = {**self.certificate_.public, "positives": str(list(y).count(1))}
+    def state(self, name, value):
+        facts = {**self.certificate_.public, name: str(value)}
         self.certificate_ = replace(self.certificate_, public=facts)
-        return self
 
 
-class RawThreshold(PrivateAUCClassifier):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.intercept_ = np.array([-np.mean(self._signs(y, len(X)))])
-        return self
+class RawCoefficients(Leaking):
+    def leak(self, rows, signs):
+        self.coef_ = (signs @ rows)[None, :] / len(rows)
 
 
-class RawLogOdds(PrivateAUCClassifier):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.log_odds_ = np.array([1.0, np.mean(self._signs(y, len(X)))])
-        return self
+class CountInAnAttribute(Leaking):
+    def leak(self, rows, signs):
+        self.n_positive_ = int((signs > 0).sum())
 
 
-class RealisedSensitivity(PrivateAUCClassifier):
-    def fit(self, X, y):
-        super().fit(X, y)
-        longest = float(np.nanmax(np.abs(np.clip(self._table(X), -1, 1)))) * len(X)
-        facts = {**self.certificate_.public, "largest value": f"{longest:.12g}"}
-        mean = float(np.nanmean(np.clip(self._table(X), -1, 1)))
-        facts["mean"] = f"{mean:.12g}"
-        self.certificate_ = replace(self.certificate_, public=facts)
-        return self
+class CountInTheCertificate(Leaking):
+    def leak(self, rows, signs):
+        self.state("positives", (signs > 0).sum())
+
+
+class RawThreshold(Leaking):
+    def leak(self, rows, signs):
+        self.intercept_ = np.array([-np.mean(signs)])
+
+
+class RawLogOdds(Leaking):
+    def leak(self, rows, signs):
+        self.log_odds_ = np.array([1.0, np.mean(signs)])
+
+
+class RealisedSensitivity(Leaking):
+    def leak(self, rows, signs):
+        self.state("mean", f"{rows.mean():.12g}")
 
 
 PAST = [
@@ -469,14 +463,14 @@ MECHANISMS = [
            "off the grid"),
     Mutant("noise once a level of the tree", "differences of releases have no noise",
            entry("continual"), rewritten(tree_module.TreeStatistics, "release",
-                                         "noise.protect_integers(total, steps)",
-                                         "(total + vars(state).setdefault(f'kept {level}', "
-                                         "noise.protect_integers(0 * total, steps)))"), DIFFER),
+                                         "grid.protected(total, noise)",
+                                         "(total * grid.step + vars(state).setdefault(f'kept "
+                                         "{level}', grid.protected(0 * total, noise)))"), DIFFER),
     Mutant("a node of the tree without noise", "the sum of an interval leaves",
            entry("continual"), rewritten(tree_module.TreeStatistics, "release",
-                                         "noise.protect_integers(total, steps)",
-                                         "(total if level == 1 else "
-                                         "noise.protect_integers(total, steps))"), "are listed"),
+                                         "grid.protected(total, noise)",
+                                         "(total * grid.step if level == 1 else "
+                                         "grid.protected(total, noise))"), "are listed"),
     Mutant("a tree that pays for one level", "epsilon grows with the levels", entry("continual"),
            rewritten(tree_module.TreeStatistics, "grid", " / math.sqrt(self.n_levels)", ""),
            "certificate claims"),

@@ -21,7 +21,12 @@ from pairlearn.estimators.shared.storage import Storable
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.parts import encode
 from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.privacy.accounting.certificate import Certificate, Release, cautions_about
+from pairlearn.privacy.accounting.certificate import (
+    Certificate,
+    Release,
+    cautions_about,
+    digest_of,
+)
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
@@ -57,11 +62,13 @@ class CertifiedMixin(Storable):
 
     def _publish(self, names: NDArray[Any] | None = None, **fitted: Any) -> None:
         """Replace all fitted attributes in one step; `names` are those of the columns."""
-        kept = {k: v for k, v in vars(self).items() if k[0] == "_" or not k.endswith("_")}
+        made = object.__new__(type(self))
+        made.__dict__ = {k: v for k, v in vars(self).items() if k[0] == "_" or not k.endswith("_")}
+        made.__dict__ |= {**fitted, "_certified": copy.deepcopy(self._public_arguments())}
         if names is not None:
-            fitted["feature_names_in_"] = np.array(names, dtype=object)
-        arguments = copy.deepcopy(self._public_arguments())
-        self.__dict__ = {**kept, "_certified": arguments, **fitted}
+            made.__dict__["feature_names_in_"] = np.array(names, dtype=object)
+        made.certificate_ = replace(made.certificate_, digest=digest_of(made._pack()))
+        self.__dict__ = made.__dict__
 
     def _public_number(self, n_rows: int) -> int:
         """Return the public number of examples that scales a release."""
@@ -105,7 +112,17 @@ class CertifiedMixin(Storable):
         """Return the fitted model of a record, as `Storable.from_record` does."""
         model = super().from_record(record)
         model._certified = copy.deepcopy(model._public_arguments())
+        model._stored_certificate()
         return model
+
+    def _stored_certificate(self) -> dict[str, Any]:
+        """Return the certificate, if it is about the numbers of this model."""
+        if digest_of(self._pack()) != self.certificate_.digest:
+            raise ModelFileError(
+                "the numbers of this model are not those that its certificate is about, so nothing "
+                "is promised for them; fit again."
+            )
+        return self.certificate_.to_dict()
 
     def _certificate_of(self, record: ModelRecord, mechanism: str = "") -> Certificate:
         """Return the certificate in a model file; it must name the mechanism, if one is given."""
@@ -159,6 +176,19 @@ class PrivateMixin(CertifiedMixin):
 
     # A file holds the releases, the public arguments and the certificate.
     _not_stored = (*CertifiedMixin._not_stored, "bounds", "mechanism")
+    #: The only mechanism that the certificate in a file may name, if there is one.
+    _released_by: ClassVar[str] = ""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _unpack(self, record: ModelRecord) -> None:
+        super()._unpack(record)
+        self.certificate_ = self._certificate_of(record, self._released_by)
+        self.features_ = Identity.of(self.bounds_.shape[1])
+        self.bounds = (self.bounds_[0].copy(), self.bounds_[1].copy())
 
     def _learn(
         self, mechanism: Mechanism, rows: Vector, y: Vector, groups: Any, facts: Mapping[str, str]
@@ -206,7 +236,7 @@ class PrivateMixin(CertifiedMixin):
         before: list[Release] = []
         if search is not None:
             within, before = self._searched(rows, search, within, noise, persons)
-        elif mechanism.narrows and isinstance(self.features, str):
+        elif mechanism.narrow_bounds and isinstance(self.features, str):
             # Not under a map that was made for the given bounds.
             within, before = narrowed(setting, ask_table(rows, noise, persons))
         features = map_publicly(self.features, within)

@@ -7,10 +7,9 @@ more.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -81,9 +80,7 @@ class PrivateMethod(Method):
     """A private AUC learner on one of the two data sets with known public bounds.
 
     Features must not be scaled beforehand. `mechanism` is a key of `PRIVATE_LEARNERS`, and
-    `n_train` the number of training examples. The noise is calibrated to public numbers alone (n,
-    d, epsilon, delta) and the result is kept, so a second fit of the same size need not do it
-    again. The cells of a comparison are timed without it.
+    `n_train` the number of training examples.
     """
 
     facts: str
@@ -94,22 +91,11 @@ class PrivateMethod(Method):
     neighbours: str = "replace"
 
     def warm_up(self, d: int) -> None:
-        """Load the mechanism, compile its kernels if it has any, and calibrate its noise."""
+        """Load the mechanism, and compile its kernels if it has any."""
         facts = PUBLIC_FACTS[self.facts]
         rng = np.random.default_rng(0)
         X = rng.uniform(facts.lower, facts.upper, size=(self.n_train, len(facts.lower)))
         self.fit(X, np.where(X[:, 0] > np.median(X[:, 0]), 1.0, -1.0), {}, rng)
-
-    def first_fit_seconds(self) -> float:
-        """Return the CPU seconds of a fit that calibrates its noise, on made-up examples.
-
-        Its delta differs in the seventh digit from that of the warm-up, so nothing is known yet.
-        """
-        d = len(PUBLIC_FACTS[self.facts].lower)
-        self.warm_up(d)
-        begin = time.process_time()
-        replace(self, delta=self.delta * (1.0 - 1e-7)).warm_up(d)
-        return time.process_time() - begin
 
     def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
         """Return the private model; its noise is seeded, as a simulation needs."""

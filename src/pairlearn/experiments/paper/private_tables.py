@@ -27,7 +27,7 @@ Numbers = dict[str, dict[str, tuple[float, float]]]
 
 #: The mechanisms of the paper's tables by row: its algorithms, then ours.
 ROWS = {
-    "Algorithm 3, exact noise": "localized_sgd",
+    "Algorithm 3, corrected noise": "localized_sgd",
     "Algorithm 3, paper's noise": PAPER_NOISE,
     "DPEGD, corrected": "localized_gradient",
     "Algorithm 5": "localized_nonsmooth",
@@ -101,8 +101,7 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
             numbers[_NON_PRIVATE] = dict.fromkeys(table.columns, found[_NON_PRIVATE])
     remark = f"{runs[0].n_splits} splits with {_N} training examples, seed {settings.seed}."
     timed = (
-        "Median CPU seconds of one fit on this machine, without tuning of the row without privacy "
-        "and without calibration of the noise; table-dp-time prints what a first fit costs."
+        "Median CPU seconds of one fit on this machine, without tuning of the row without privacy."
     )
     tables = [
         _table("Test AUC by epsilon", "auc", table, aucs),
@@ -140,8 +139,8 @@ def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     auc_table, time_table = published_table("table-dp-time-auc"), published_table("table-dp-time")
     title = f"Private AUC and CPU seconds at epsilon = 1 by training size ({time_table.where})"
     rows = {one: row for row, one in ROWS.items() if settings.takes(one)}
-    measured: list[Numbers] = [{row: {} for row in rows.values()} for _ in range(3)]
-    aucs, seconds, first = measured
+    aucs: Numbers = {row: {} for row in rows.values()}
+    seconds: Numbers = {row: {} for row in rows.values()}
     runs: list[Comparison] = []
     for column in time_table.columns:
         dataset, _, size = column.partition(" n=")
@@ -157,8 +156,7 @@ def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         ]
         run = _sized(data, methods, n, settings)
         runs.append(run)
-        once = {method.name: (method.first_fit_seconds(), math.nan) for method in methods}
-        for numbers, found in ((aucs, _aucs(run)), (seconds, _seconds(run)), (first, once)):
+        for numbers, found in ((aucs, _aucs(run)), (seconds, _seconds(run))):
             for one, value in found.items():
                 numbers[rows[one]][column] = value
     if not runs:
@@ -166,15 +164,11 @@ def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     remark = (
         f"{runs[0].n_splits} splits, seed {settings.seed}. Published seconds are of the authors' "
         "machine and Python code; ours are medians on this machine, so their ratio compares "
-        "programs and machines, not algorithms alone; those of the rows 'here' compare algorithms. "
-        "They leave out the calibration of the noise, which depends on public numbers alone and is "
-        "kept for later fits; the last table has the first fit, with it, once on made-up examples."
+        "programs and machines, not algorithms alone; those of the rows 'here' compare algorithms."
     )
     tables = [
         _table("Test AUC by training size", "auc", auc_table, aucs),
         _table("CPU seconds of a fit", "seconds", time_table, seconds, digits=4),
-        _table("CPU seconds of the first fit, with calibration", "first-fit-seconds", time_table,
-               first, digits=4, published=False),
     ]  # fmt: skip
     return _outcome(name, title, [remark], tables, runs, settings)
 

@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.privacy.accounting.certificate import Certificate, Release
+from pairlearn.privacy.accounting.certificate import Certificate, Release, accounting_problems
 from pairlearn.privacy.accounting.gaussian import mu_of
-from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.entry import Entry
 from pairlearn.privacy.audit.mechanism import made_in_pieces
 from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
