@@ -317,7 +317,7 @@ BRIEF = {
     "Alarm", "ArraySpec", "Arrival", "ArrowReader", "ArrowTable", "Averaging", "Block",
     "Bounds", "CentredStatistics", "Chunk", "Constants", "Dataset", "Decision",
     "ExcessMeasurement", "FittedTable", "LabelRule", "ListedPairs", "LocalizedStage",
-    "Mechanism", "ModelSpec", "NamedLearner", "NoiseSource", "OfflineSource", "OnlineSource",
+    "Mechanism", "NamedLearner", "NoiseSource", "OfflineSource", "OnlineSource",
     "Pairing", "PartialArea", "Plan", "PrivacyPlan", "PrivateLocalizedStage", "PrivateStage",
     "PsdSet", "PublicSetting", "Push", "Reader", "Refusal", "Refusals", "Running", "Schedule",
     "SlotPlan", "SmoothPrecision", "Solution", "Source", "StabilityMeasurement",
@@ -330,9 +330,9 @@ BRIEF = {
     "localized_stage_gap", "lookup", "measure_excess", "measure_stability", "mu_of", "names",
     "open_table", "pl_excess", "pl_gap", "pl_horizon", "plan_table", "private_excess",
     "private_nonsmooth_excess", "private_schedule", "private_single_pass_excess",
-    "private_single_pass_step_size", "read_checkpoint", "read_libsvm", "register_model",
-    "register_part", "register_storable", "registered", "release_vector",
-    "spec_of", "step_size_nonsmooth", "step_size_online", "step_size_smooth",
+    "private_single_pass_step_size", "read_checkpoint", "read_libsvm",
+    "register_part", "register_storable", "release_vector",
+    "step_size_nonsmooth", "step_size_online", "step_size_smooth",
     "strongly_convex_gap", "strongly_convex_gap_with_confidence",
 }  # fmt: skip
 

@@ -245,7 +245,7 @@ def test_the_wrong_estimator(data, tmp_path):
         (lambda r: {"parameters": {**r.parameters, "classes_dtype": "<U400000000"},
                     "classes": ["a", "b"]}, "would take 3200000000 bytes"),
         (lambda r: {"parameters": {**r.parameters, "classes_dtype": "<U4"}}, "must be texts"),
-        (lambda r: {"feature_names": ["a"]}, "has shape"),
+        (lambda r: {"feature_names": ["a"]}, "has 1 feature names for 4"),
     ],
 )  # fmt: skip
 def test_records_that_are_no_model(change, message, data, tmp_path):

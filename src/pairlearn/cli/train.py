@@ -319,7 +319,7 @@ def _suited(kind: tuple[str, str], X: Any, y: Any) -> tuple[str, str]:
 
 def _estimator(kind: str, problem: str, parts: Settings, seed: int) -> Any:
     """Return the estimator with the settings of the user, not fitted."""
-    from pairlearn.estimators.shared.rules import as_rule
+    from pairlearn.estimators.shared.decisions import as_rule
 
     if kind in ("auto", *_FEATURES):
         model = PROBLEMS[problem].make(parts, seed)

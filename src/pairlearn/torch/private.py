@@ -22,11 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.private.auc import public_classes
 from pairlearn.estimators.private.base import PrivateMixin
-from pairlearn.estimators.shared.features_seen import check_columns, column_names
+from pairlearn.estimators.shared.examples import check_columns, column_names
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.losses import LOSSES, PairLoss
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, check_constant
 from pairlearn.privacy.mechanisms.noisy_sgd import ByMeetings, PairSum, check_margin_loss

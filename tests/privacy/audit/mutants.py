@@ -462,14 +462,14 @@ MECHANISMS = [
            "off the grid"),
     Mutant("noise once a level of the tree", "differences of releases have no noise",
            entry("continual"), rewritten(tree_module.TreeStatistics, "release",
-                                         "noise.protect_integers(total, steps)",
-                                         "(total + vars(state).setdefault(f'kept {level}', "
-                                         "noise.protect_integers(0 * total, steps)))"), DIFFER),
+                                         "grid.protected(total, noise)",
+                                         "(total * grid.step + vars(state).setdefault(f'kept "
+                                         "{level}', grid.protected(0 * total, noise)))"), DIFFER),
     Mutant("a node of the tree without noise", "the sum of an interval leaves",
            entry("continual"), rewritten(tree_module.TreeStatistics, "release",
-                                         "noise.protect_integers(total, steps)",
-                                         "(total if level == 1 else "
-                                         "noise.protect_integers(total, steps))"), "are listed"),
+                                         "grid.protected(total, noise)",
+                                         "(total * grid.step if level == 1 else "
+                                         "grid.protected(total, noise))"), "are listed"),
     Mutant("a tree that pays for one level", "epsilon grows with the levels", entry("continual"),
            rewritten(tree_module.TreeStatistics, "grid", " / math.sqrt(self.n_levels)", ""),
            "certificate claims"),

@@ -17,9 +17,9 @@ from pairlearn.cluster.passes import Passes
 from pairlearn.cluster.statistic import Together
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.forgetting import warn_of_wide_ranges
+from pairlearn.estimators.shared.decisions import DecisionRule
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import two_classes
-from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.solvers import Moments
 from pairlearn.features import Identity
 from pairlearn.losses import Square

@@ -21,8 +21,8 @@ from pairlearn.solvers.top.objectives import Objective
 from pairlearn.typing import Vector
 
 if TYPE_CHECKING:
+    from pairlearn.estimators.shared.decisions import Decision
     from pairlearn.estimators.shared.judged_maps import JudgedMap
-    from pairlearn.estimators.shared.rules import Decision
 
 
 @dataclass(frozen=True)

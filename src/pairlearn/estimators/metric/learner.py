@@ -15,8 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.estimators.metric.descent import Examples, MetricSGD, learn_metric, metric_solver
 from pairlearn.estimators.metric.mixin import Metric, PairMixin, check_pair_labels, check_pairs
-from pairlearn.estimators.shared.examples import validate_data
-from pairlearn.estimators.shared.features_seen import see_features
+from pairlearn.estimators.shared.examples import see_features, validate_data
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
@@ -25,8 +24,7 @@ from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import weigh
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import METRIC_LOSSES, PairLoss
-from pairlearn.models.record import ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelRecord
 from pairlearn.pairings.pairs import as_rows_of_pairs
 from pairlearn.problem import Problem
 from pairlearn.scores import MahalanobisScore

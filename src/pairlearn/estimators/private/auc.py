@@ -13,12 +13,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.private.base import PrivateMixin
-from pairlearn.estimators.shared.examples import product, refuse_overflow
-from pairlearn.estimators.shared.features_seen import check_columns, column_names
+from pairlearn.estimators.shared.examples import (
+    check_columns,
+    column_names,
+    product,
+    refuse_overflow,
+)
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.models.record import ModelFileError, ModelRecord, reason
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord, reason
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.by_name import get_mechanism

@@ -236,7 +236,7 @@ class PrivateMixin(CertifiedMixin):
         before: list[Release] = []
         if search is not None:
             within, before = self._searched(rows, search, within, noise, persons)
-        elif mechanism.narrows and isinstance(self.features, str):
+        elif mechanism.narrow_bounds and isinstance(self.features, str):
             # Not under a map that was made for the given bounds.
             within, before = narrowed(setting, ask_table(rows, noise, persons))
         features = map_publicly(self.features, within)

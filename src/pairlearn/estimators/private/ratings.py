@@ -16,8 +16,7 @@ from pairlearn.estimators.ratings.answers import RatedVotes
 from pairlearn.estimators.ratings.likelihood import DENSE_PLAYERS, maximise
 from pairlearn.estimators.ratings.votes import PUBLIC_OUTCOMES, name_codes, outcome_names
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.models.record import ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelRecord
 from pairlearn.privacy.accounting.certificate import (
     Certificate,
     Release,

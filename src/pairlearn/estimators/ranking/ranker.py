@@ -20,11 +20,15 @@ from pairlearn.averaging import AVERAGINGS
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.shared.descent import descend
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.examples import validate_data
-from pairlearn.estimators.shared.features_seen import rows_and_targets, see_features, seen_features
+from pairlearn.estimators.shared.examples import (
+    rows_and_targets,
+    see_features,
+    seen_features,
+    validate_data,
+    watch_order,
+)
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
-from pairlearn.estimators.shared.order import watch_order
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import (
     SGD,
@@ -41,7 +45,7 @@ from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.metrics.ranking import check_ndcg, ndcg, pair_accuracy
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec
 from pairlearn.pairings import PAIRINGS, Pairing, PreviousExample, RandomPair
 from pairlearn.pairings.queries import PreviousOfQuery, has_pairs, number_queries
 from pairlearn.problem import Problem

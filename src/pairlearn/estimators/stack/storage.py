@@ -32,8 +32,7 @@ from pairlearn.estimators.stack.members import (
 from pairlearn.estimators.stack.trees import TREES, TreeScores, tree_scores
 from pairlearn.metrics.delong import AUCInterval
 from pairlearn.models.file import dump_model, parse_model
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec, spec_of
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord, build_model
 
 #: The entry with the name of a member in its provenance.
 _NAME = "member"
@@ -184,7 +183,7 @@ def _from_bytes(data: bytes) -> Named:
         raise ModelFileError("a member has no name; save the fitted model again.")
     if record.estimator == "AUCStack":
         raise ModelFileError(f"its member {name[:60]!r} is a stack; a stack in a stack is refused.")
-    member = spec_of(record.estimator).build(record)
+    member = build_model(record)
     scores = hasattr(member, "decision_function")
     if not scores or not (isinstance(member, TreeScores) or len(member.classes_) == 2):
         raise ModelFileError(f"its member {name[:60]!r} does not score two classes.")

@@ -35,7 +35,7 @@ from pairlearn.metrics.concordance import (
     comparable_pairs,
     survival_times,
 )
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec
 from pairlearn.pairings import (
     PAIRINGS,
     ClassReservoirs,

@@ -21,8 +21,8 @@ from pairlearn.estimators.auc.step_choice import (
 from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.auc.ways.grid import OnlineGrid, relative_to
 from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.examples import watch_order
 from pairlearn.estimators.shared.maps import map_rows
-from pairlearn.estimators.shared.order import RESERVOIRS, watch_order
 from pairlearn.estimators.shared.solvers import SGD, Fitted, as_schedule, auto_steps
 from pairlearn.estimators.shared.weights import kept_of_chunk
 from pairlearn.features import Identity
@@ -37,6 +37,8 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
 from pairlearn.typing import Vector
 
+#: The cure for rows that are sorted by label only.
+RESERVOIRS = ", or, if it is by label only, take solver=SGD(pairing=ClassReservoirs(64, 64))"
 #: Steps of a fit with n_passes="auto" for balanced classes.
 _AUTO_STEPS = 500_000
 #: Fewer opposite pairs mean more steps, down to this share of what balanced classes have.
@@ -198,9 +200,8 @@ class DescentStream:
 
     def published(self) -> dict[str, Any]:
         """Return what predictions are made of."""
-        features = self._task.features
-        own = {} if features is None or isinstance(features, Identity) else {"features_": features}
-        return {"coef_": self.grid.average[np.newaxis], "_decision": self.grid.undecided(), **own}
+        coef, decision = self.grid.average[np.newaxis], self.grid.undecided()
+        return {"coef_": coef, "_decision": decision, "features_": self._task.features}
 
     @property
     def scales(self) -> Any:

@@ -19,7 +19,6 @@ from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.solvers import SGD, Fitted, auto_steps
 from pairlearn.estimators.shared.weights import kept_of_chunk
-from pairlearn.features import Identity
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.solvers.rows import Rows, check_squares
 from pairlearn.solvers.solution import Trace
@@ -163,10 +162,8 @@ class TopDescentStream:
 
     def published(self) -> dict[str, Any]:
         """Return what predictions are made of."""
-        features = self._task.features
-        own = {} if features is None or isinstance(features, Identity) else {"features_": features}
-        decision = Undecided(*self._stream.window())
-        return {"coef_": self._stream.average[np.newaxis], "_decision": decision, **own}
+        coef, decision = self._stream.average[np.newaxis], Undecided(*self._stream.window())
+        return {"coef_": coef, "_decision": decision, "features_": self._task.features}
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next chunk depends on."""
