@@ -75,11 +75,8 @@ class Entry(ABC):
         """Call the function on a table, as a user does, and return its result."""
 
     def public(self, result: Any) -> dict[str, Any]:
-        """Return everything public about a result, as plain values to compare.
-
-        Of an estimator these are all attributes, its model file and its answers to `probes`.
-        """
-        if hasattr(result, "to_record"):
+        """Return everything public about a result, as plain values to compare."""
+        if hasattr(result, "to_record"):  # all attributes, the model file and answers to `probes`
             answers = _answers(result, self.probes)
             return fitted_facts(result) | {name: plain(value) for name, value in answers.items()}
         return {name: plain(value) for name, value in _parts(result)}
