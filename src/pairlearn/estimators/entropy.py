@@ -30,8 +30,8 @@ from pairlearn.estimators.shared.solvers import (
     Solver,
     as_schedule,
     auto_steps,
+    check_solver,
     step_and_radius,
-    way_of,
 )
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import representatives, weigh
@@ -255,7 +255,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             check_positive("bandwidth", self.bandwidth)
         self._loss(np.arange(2.0), np.random.default_rng(0))
         solver: Any = SOLVERS.make(self.solver)
-        way_of(solver, {SGD: SGD}, "EntropyRegressor")
+        check_solver(solver, (SGD,), "EntropyRegressor")
         step_and_radius(solver, "EntropyRegressor")
         return solver  # type: ignore[no-any-return]
 

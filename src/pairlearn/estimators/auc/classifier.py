@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from pairlearn.estimators.auc.composition import Composition
+from pairlearn.estimators.auc.composition import Composition, Task
 from pairlearn.estimators.auc.forgetting import (
     AUCForgetting,
     Kept,
@@ -23,7 +23,6 @@ from pairlearn.estimators.auc.forgetting import (
 )
 from pairlearn.estimators.auc.many import fit_pairs
 from pairlearn.estimators.auc.shapes import Explanation, explain
-from pairlearn.estimators.auc.task import Task
 from pairlearn.estimators.shared.decisions import DecisionRule
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import (
@@ -290,7 +289,6 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             else None,
             judged=None if found is None else found[1],
             counts=counts,
-            ways=parts.ways,
         )
         if scaling is not None and scaling.n_constant == rows.shape[1]:
             # A warning was given: no coefficient makes a difference.

@@ -36,8 +36,8 @@ from pairlearn.estimators.shared.solvers import (
     Fitted,
     Solver,
     as_schedule,
+    check_solver,
     step_and_radius,
-    way_of,
 )
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, kept_of_chunk, weigh
@@ -493,7 +493,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         check_ndcg(self.k, self.gain)
         by_grade = check_flag("weight_by_grade", self.weight_by_grade)
         solver: Any = SOLVERS.make(self.solver)
-        way_of(solver, {SGD: SGD}, "PairwiseRanker")
+        check_solver(solver, (SGD,), "PairwiseRanker")
         step_and_radius(solver, "PairwiseRanker")
         return solver, GapWeighted(base=loss) if by_grade else loss
 
