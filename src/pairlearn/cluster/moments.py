@@ -209,10 +209,7 @@ class LabelMoments(Statistic):
         return self._joined(a, b, 1)
 
     def without(self, state: State, gone: State) -> State:
-        """Return the state without the examples of another one, as if they had never come.
-
-        The examples of `gone` are among those of `state`, on one grid.
-        """
+        """Return the state without the examples of another one, as if they had never come."""
         if not gone:
             return state
         if not state:

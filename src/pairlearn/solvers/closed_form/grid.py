@@ -51,8 +51,14 @@ _Facts = tuple[Vector, Vector, NDArray[np.int64], NDArray[np.int64]]
 class Extents:
     """How far the values of columns reach, in any order of the rows.
 
-    `exponents` is the sum of the exponents of values other than 0, as `numpy.frexp` has them, and
-    `n_values` their number. A column without rows reaches from infinity to minus infinity.
+    Parameters
+    ----------
+    low, high : ndarray of shape (d,)
+        The smallest and the largest value of each column; infinity and minus infinity for none.
+    exponents, n_values : ndarray of shape (d,) of int64
+        The sum of the exponents of values other than 0, as `numpy.frexp` has them; their number.
+    largest_weight, whole_weights, n_rows : float, bool, int
+        The largest weight, whether all are whole numbers, and the number of rows.
 
     Examples
     --------
@@ -152,8 +158,12 @@ def _sparse_facts(rows: CsrRows) -> _Facts:
 class Grid:
     """A quantum and an origin for each column, and a quantum for weights.
 
-    Quanta are 2 to the power of `exponents` and of `weight_exponent`, and `origin` is a whole
-    number of quanta.
+    Parameters
+    ----------
+    exponents, origin : ndarray of shape (d,)
+        The quantum of a column is 2 to this power, and its origin a whole number of quanta.
+    weight_exponent : int, default=0
+        The quantum of weights is 2 to this power.
 
     Examples
     --------

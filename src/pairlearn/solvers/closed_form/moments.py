@@ -185,11 +185,7 @@ class ClassMoments:
         return self.values.pair_scatter
 
     def scaled(self, weights: Vector) -> MomentValues:
-        """Return the moments of features that are multiplied by weights.
-
-        >>> ClassMoments(1).add([[0.0], [2.0]], [-1, 1]).scaled(np.array([3.0])).means[:, 0]
-        array([6., 0.])
-        """
+        """Return the moments of features that are multiplied by weights."""
         return self.values.scaled(weights)
 
     def solve(self, *, ridge: float = 0.0, margin: float = 1.0) -> Vector:
@@ -278,7 +274,21 @@ def solve_square_auc(X: Any, y: ArrayLike, *, ridge: float = 0.0, margin: float 
     r"""Return the minimiser of the square loss over opposite pairs, in closed form.
 
     Minimises 1/(n+ n-) sum over opposite pairs of (m - <w, x+ - x->)^2 + ridge ||w||^2 in O(n d^2)
-    operations, without visiting pairs. Labels are -1 and +1.
+    operations, without visiting pairs.
+
+    Parameters
+    ----------
+    X : array-like or sparse container of shape (n, d)
+        Examples.
+    y : array-like of shape (n,)
+        Labels -1 and +1.
+    ridge, margin : float
+        The weight of ||w||^2, and the margin m.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The minimiser.
 
     Examples
     --------
