@@ -32,9 +32,8 @@ from pairlearn.privacy.audit.neighbours import (
     public_neighbours,
 )
 from pairlearn.privacy.audit.public import PublicAudit, audit_entry
+from pairlearn.privacy.bounds import PrivateBounds, enough_in_a_bin, fewest_examples, has_looks
 from pairlearn.privacy.evaluation import private_roc_curve
-from pairlearn.privacy.narrowing import enough_in_a_bin, fewest_examples, has_looks
-from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.typing import Vector
 
 PrivateEstimator = PrivateAUCClassifier | PrivateMetricLearner | PrivateEntropyRegressor
