@@ -19,8 +19,12 @@ from pairlearn.data import lookup
 from pairlearn.data.dataset import Dataset
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
 from pairlearn.estimators.private.metric import PrivateMetricLearner
-from pairlearn.experiments.methods.private import PAPER_NOISE, PRIVATE_LEARNERS, relations_of
-from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
+from pairlearn.experiments.methods.private import (
+    PAPER_NOISE,
+    PRIVATE_LEARNERS,
+    PUBLIC_FACTS,
+    relations_of,
+)
 from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce
 from pairlearn.privacy.accounting.certificate import Certificate, PrivacyWarning
 from pairlearn.privacy.accounting.gaussian import mu_of

@@ -12,7 +12,8 @@ from scipy.stats import binom
 
 from pairlearn.privacy import PRIVATE_RECIPES, NoiseSource, PublicSetting, accounting_problems
 from pairlearn.privacy.accounting.gaussian import mu_of
-from pairlearn.privacy.audit.mechanism import Neighbours, release_distances
+from pairlearn.privacy.audit.mechanism import release_distances
+from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
 from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.recipes import (
     LARGEST_N,
@@ -55,7 +56,7 @@ def test_a_replaced_example_moves_no_stage_further_than_is_stated(name, seed, co
     other, other_signs, place = Z.copy(), signs.copy(), int(rng.integers(24))
     other[place] = -Z[place]
     other_signs[place] = rng.choice([-1.0, 1.0])
-    pair = Neighbours(Z, signs, other, other_signs)
+    pair = PublicNeighbours("", Table(Z, signs), Table(other, other_signs), place=place)
     found = release_distances(
         PRIVATE_RECIPES[name], pair, setting=public(), noise=NoiseSource(seed=seed)
     )

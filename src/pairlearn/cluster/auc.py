@@ -23,7 +23,7 @@ from pairlearn.cluster.sample import RowSample, SampledRows
 from pairlearn.cluster.scores import HistogramAUC, ScoreHistogram, score_edges, score_range
 from pairlearn.cluster.statistic import Mapped, State, Statistic, Together
 from pairlearn.estimators.auc.classifier import AUCClassifier
-from pairlearn.estimators.auc.task import Task
+from pairlearn.estimators.auc.composition import Task
 from pairlearn.estimators.auc.ways.exact_moments import (
     check_memory,
     check_ranges,

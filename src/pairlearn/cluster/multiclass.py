@@ -28,8 +28,7 @@ from pairlearn.cluster.sample import RowSample, SampledRows
 from pairlearn.cluster.statistic import Together
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.class_moments import ClassSystems
-from pairlearn.estimators.shared.examples import check_many_classes
-from pairlearn.estimators.shared.features_seen import see_features
+from pairlearn.estimators.shared.examples import check_many_classes, see_features
 from pairlearn.estimators.shared.scaling import Columns, is_scaled
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.folds import seed_of

@@ -20,8 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.averaging import AVERAGINGS
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.shared.examples import validate_data
-from pairlearn.estimators.shared.features_seen import rows_and_targets
+from pairlearn.estimators.shared.examples import rows_and_targets, validate_data
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
@@ -31,8 +30,8 @@ from pairlearn.estimators.shared.solvers import (
     Solver,
     as_schedule,
     auto_steps,
+    check_solver,
     step_and_radius,
-    way_of,
 )
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import representatives, weigh
@@ -256,7 +255,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             check_positive("bandwidth", self.bandwidth)
         self._loss(np.arange(2.0), np.random.default_rng(0))
         solver: Any = SOLVERS.make(self.solver)
-        way_of(solver, {SGD: SGD}, "EntropyRegressor")
+        check_solver(solver, (SGD,), "EntropyRegressor")
         step_and_radius(solver, "EntropyRegressor")
         return solver  # type: ignore[no-any-return]
 

@@ -19,7 +19,7 @@ __getattr__, __dir__, __all__ = door(
         "accounting.gaussian": "compose epsilon_of_mu gaussian_delta mu_of",
         "accounting.ledger": "BudgetExceededError LedgerFileError PrivacyLedger",
         "audit.attack": "AuditResult audit_statistics",
-        "audit.entry": "Entry",
+        "audit.exact": "Entry",
         "audit.mechanism": "check_mechanism",
         "audit.neighbours": "neighbouring_tables",
         "audit.public": "audit_entry",

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.private.auc import public_classes
 from pairlearn.estimators.private.base import PrivateMixin
-from pairlearn.estimators.shared.features_seen import check_columns, column_names
+from pairlearn.estimators.shared.examples import check_columns, column_names
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord

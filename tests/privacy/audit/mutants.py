@@ -18,7 +18,7 @@ import numpy as np
 import pairlearn.cli.private.training as training_module
 import pairlearn.estimators.private.auc as auc_module
 import pairlearn.estimators.private.base as mixin_module
-import pairlearn.estimators.private.queries as queries_module
+import pairlearn.estimators.private.entries as entries_module
 import pairlearn.estimators.private.ratings as ratings_module
 import pairlearn.privacy.bounds as bounds_module
 import pairlearn.privacy.evaluation as evaluation_module
@@ -36,8 +36,7 @@ from pairlearn import (
     PrivateMetricLearner,
 )
 from pairlearn.cli.private.audited import entries
-from pairlearn.estimators.private.entries import FitEntry
-from pairlearn.estimators.private.queries import EvaluationEntry
+from pairlearn.estimators.private.entries import EvaluationEntry, FitEntry
 from pairlearn.losses import DistanceLogistic
 from pairlearn.privacy.accounting.certificate import digest_of
 from pairlearn.privacy.mechanisms.base import PublicSetting
@@ -518,7 +517,7 @@ def whole_rows(patch, module):
 
 def selected(patch, old, new):
     rewritten(selection_module, "select_privately", old, new)(patch)
-    patch.setattr(queries_module, "select_privately", selection_module.select_privately)
+    patch.setattr(entries_module, "select_privately", selection_module.select_privately)
 
 
 # ---------------------------------------------------------------- gradients of pairs that meet

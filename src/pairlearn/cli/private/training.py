@@ -39,7 +39,7 @@ def train_privately(
     """
     from pairlearn.estimators.private.auc import PrivateAUCClassifier
     from pairlearn.estimators.private.entropy import PrivateEntropyRegressor
-    from pairlearn.estimators.shared.features_seen import see_columns
+    from pairlearn.estimators.shared.examples import see_columns
     from pairlearn.models import write_model
     from pairlearn.privacy.accounting.ledger import BudgetExceededError
     from pairlearn.privacy.bounds import PrivateBounds

@@ -33,7 +33,7 @@ from pairlearn.cluster.passes import ClusterReport
 from pairlearn.cluster.spark.engine import OnSpark, selected
 from pairlearn.cluster.spark.storage import Stored
 from pairlearn.estimators.auc.classifier import AUCClassifier
-from pairlearn.estimators.shared.features_seen import see_columns
+from pairlearn.estimators.shared.examples import see_columns
 from pairlearn.models.file import dump_model, parse_model
 from pairlearn.models.record import build_model
 from pairlearn.register import nearest

@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.estimators.auc.streams import AUCStreams
 from pairlearn.estimators.shared.decisions import Decision, Isotonic, Sigmoid
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.examples import check_known
-from pairlearn.estimators.shared.features_seen import rows_and_labels
+from pairlearn.estimators.shared.examples import check_known, rows_and_labels
 from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.weights import (
     chunk_weights,

@@ -13,8 +13,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.private.base import PrivateMixin
-from pairlearn.estimators.shared.examples import product, refuse_overflow
-from pairlearn.estimators.shared.features_seen import check_columns, column_names
+from pairlearn.estimators.shared.examples import (
+    check_columns,
+    column_names,
+    product,
+    refuse_overflow,
+)
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord, reason

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
-from pairlearn.estimators.shared.features_seen import check_columns
+from pairlearn.estimators.shared.examples import check_columns
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.features import Identity
 from pairlearn.models.record import ModelFileError, ModelRecord

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from pairlearn.estimators.metric.mixin import MetricMixin, check_pairs
 from pairlearn.estimators.metric.start import components_of
 from pairlearn.estimators.private.base import PrivateMixin
-from pairlearn.estimators.shared.features_seen import check_columns, column_names
+from pairlearn.estimators.shared.examples import check_columns, column_names
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.losses import DistanceLogistic
 from pairlearn.models.record import ArraySpec, ModelRecord

@@ -21,11 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.examples import mapped_product, validate_data
-from pairlearn.estimators.shared.published import Attribute, published
+from pairlearn.estimators.shared.published import published
 from pairlearn.features import Identity
 from pairlearn.folds import Keys
-from pairlearn.metrics._curve import ROUNDING
-from pairlearn.metrics._inputs import which_positive
+from pairlearn.metrics._inputs import ROUNDING, which_positive
 from pairlearn.metrics.auc import roc_auc
 from pairlearn.metrics.costs import cheapest_threshold
 from pairlearn.models.record import ArraySpec, ModelFileError
@@ -496,9 +495,9 @@ class ScoreDecisions:
 
     decision: float | str | DecisionRule
     class_weight: Any
-    coef_: Any = Attribute()
-    classes_: Any = Attribute()
-    _decision: Any = Attribute()
+    coef_: Any
+    classes_: Any
+    _decision: Any
 
     def _decide_from(
         self, rows: Rows, signs: NDArray[np.int8], example_weight: Vector, keys: Keys

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.decisions import DecisionRule, as_rule
 from pairlearn.estimators.shared.examples import two_classes, validate_data
-from pairlearn.estimators.shared.published import Attribute, all_or_nothing, publish, published
+from pairlearn.estimators.shared.published import all_or_nothing, publish, published
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import (
     example_weights,
@@ -141,12 +141,12 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     (True, ['linear', 'stack', 'tree'])
     """
 
-    weights_: Any = Attribute()
-    members_: Any = Attribute()
-    centres_: Any = Attribute()
-    spreads_: Any = Attribute()
-    held_out_auc_: Any = Attribute()
-    _filling: Any = Attribute()
+    weights_: Any
+    members_: Any
+    centres_: Any
+    spreads_: Any
+    held_out_auc_: Any
+    _filling: Any
 
     def __init__(
         self,

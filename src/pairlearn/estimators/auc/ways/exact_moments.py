@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.estimators.auc.task import Before, Task
+from pairlearn.estimators.auc.composition import Before, Task
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.judged_maps import JudgedMap, deal_held_out
