@@ -333,8 +333,9 @@ def find_bounds(
     places, step = np.full((2, d), 0.5), 0.25
     releases, asked, shares = [], [], []
     for level in range(search.levels):
+        first, third = search.values_at(places, low, high)
         noisy, release = release_vector(
-            quartile_counts(rows, *search.values_at(places, low, high), persons),
+            quartile_counts(rows, first, third, persons),
             name=f"quartiles, level {level + 1} of {search.levels}",
             sensitivity=sensitivity, mu=mu * (1.0 - 1e-12), noise=noise,
         )  # fmt: skip
