@@ -11,7 +11,6 @@ from pairlearn.solvers.closed_form.fisher import fisher_direction, with_fisher
 from pairlearn.solvers.closed_form.grid import Extents
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, score_mapped
 from pairlearn.solvers.exact.batch import PairObjective, pair_mean
-from pairlearn.solvers.exact.newton import SquaredHingeNewton
 from pairlearn.solvers.rows import DenseRows, as_rows, check_squares, mean_pair_distance
 from pairlearn.solvers.streams.order import OrderWatch
 from pairlearn.solvers.streams.running_scales import RunningScales
@@ -60,13 +59,6 @@ def test_pairobjective():
 def test_pair_mean():
     mean = pair_mean(SquaredHinge(), np.array([True, False]))
     assert repr(mean(np.array([0.5, 0.0]))) == "(0.25, array([-1.,  1.]))"
-
-
-def test_squaredhingenewton():
-    X = np.array([[0.0], [1.0]])
-    newton = SquaredHingeNewton(X, np.array([False, True]))
-    w, _ = newton.minimise(1.0)
-    assert repr(w) == "array([0.5])"
 
 
 def test_mean_pair_distance():
