@@ -37,19 +37,6 @@ _NOT_AMONG = (
 
 
 @dataclass(frozen=True, eq=False)
-class PairScatters:
-    """Means over pairs of (x - x')(x - x')': of equal labels, and of different ones."""
-
-    similar: Vector
-    dissimilar: Vector
-
-    def scaled(self, weights: Vector) -> PairScatters:
-        """Return the scatters of columns that are multiplied by these weights."""
-        outer = np.outer(weights, weights)
-        return PairScatters(self.similar * outer, self.dissimilar * outer)
-
-
-@dataclass(frozen=True, eq=False)
 class LabelledMoments:
     """Weights, means and scatter matrices of the classes."""
 
@@ -86,25 +73,6 @@ class LabelledMoments:
         """Return the moments of the two classes, the larger label being positive."""
         two_classes(self.classes)
         return self.table[::-1].values()
-
-    def pair_scatters(self) -> PairScatters:
-        """Return the mean scatters of pairs; a pair weighs the product of both examples."""
-        n = self.counts
-        total = float(n.sum())
-        mean = n @ self.means / total
-        gaps = self.means - mean
-        everything = self.scatters.sum(axis=0) + (gaps * n[:, None]).T @ gaps
-        similar = np.tensordot(n, self.scatters, axes=1)
-        n_similar = float((n**2 - self.squares).sum())
-        n_dissimilar = total**2 - float((n**2).sum())
-        if not n_similar > 0 or len(n) < 2:
-            raise ValueError(
-                f"Metric learning needs two labels and two examples of one of them, got "
-                f"{len(n)} labels."
-            )
-        return PairScatters(
-            2.0 * similar / n_similar, 2.0 * (total * everything - similar) / n_dissimilar
-        )
 
 
 class ColumnExtents(Statistic):
