@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import atomic_open
-from pairlearn.data.errors import DataError
+from pairlearn.data import DataError
 from pairlearn.typing import Vector
 
 __all__ = [

@@ -10,7 +10,7 @@ from benchmarks.league_table import (
     thinned,
 )
 
-from pairlearn.data.errors import DataError
+from pairlearn.data import DataError
 
 
 def test_tasks_of_several_classes():

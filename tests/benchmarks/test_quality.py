@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from benchmarks import many_classes, top_of_list
-from pairlearn.data.errors import DataError
+from pairlearn.data import DataError
 
 
 def test_the_summary_counts_wins_losses_and_cpu_time():

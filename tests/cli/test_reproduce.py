@@ -3,8 +3,7 @@ import pytest
 from click.testing import CliRunner
 
 from pairlearn.cli.reproduce import command
-from pairlearn.data import load
-from pairlearn.data.errors import DataUnavailableError
+from pairlearn.data import DataUnavailableError, load
 from pairlearn.experiments.paper import outcome as outcome_module
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")

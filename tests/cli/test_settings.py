@@ -15,7 +15,7 @@ from pairlearn.cli.running import run
 from pairlearn.cli.shared.scoring import PROBLEMS
 from pairlearn.cli.shared.settings import Settings, setting_of
 from pairlearn.estimators import MetricSGD
-from pairlearn.estimators.shared.rules import Costs
+from pairlearn.estimators.shared.decisions import Costs
 from pairlearn.models import read_model
 from pairlearn.pairings import FifoBuffer
 

@@ -7,23 +7,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pairlearn.data import (
     PAPER_SETS,
     DataCorruptError,
     DataUnavailableError,
-    FirstHalf,
-    PositiveLabel,
     Source,
     find,
     load,
     lookup,
     names,
     sources,
+    to_signs,
 )
-from pairlearn.data.cache import cache_folder
-from pairlearn.data.dataset import fetch, verify
-from pairlearn.data.libsvm import text_digest
+from pairlearn.data.dataset import verify
+from pairlearn.data.files import cache_folder
 
 GOOD = b"".join(
     b"%+d 1:%d 2:0.5%s\n" % (1 if i % 3 else -1, i, b" 3:1" if i % 2 else b"") for i in range(40)
@@ -42,8 +42,8 @@ def source():
         n=40,
         d=3,
         n_classes=2,
-        rule=PositiveLabel(1.0),
-        sha256=(text_digest(GOOD),),
+        positive=1.0,
+        sha256=hashlib.sha256(GOOD).hexdigest(),
     )
 
 
@@ -53,7 +53,7 @@ def register(monkeypatch):
 
     def put(entry, **changes):
         entry = replace(entry, **changes)
-        monkeypatch.setitem(sources._SOURCES, entry.name, entry)
+        monkeypatch.setitem(sources.all_sources(), entry.name, entry)
         return entry
 
     return put
@@ -75,7 +75,7 @@ def test_named_folder_takes_precedence_over_the_cache(source, register, folder):
     data = load("toy")
     assert data.origin == str(folder / "toy.libsvm.xz")
     assert (data.n, data.d, data.n_positive) == (40, 3, 26)
-    assert data.sha256 == text_digest(GOOD)
+    assert data.sha256 == hashlib.sha256(GOOD).hexdigest()
     assert set(data.y) == {-1.0, 1.0}
 
 
@@ -95,7 +95,7 @@ def test_wrong_checksum(source, register, folder):
 
 
 def test_truncated_plain_file_without_a_known_digest(source, register, folder):
-    register(source, sha256=())
+    register(source, sha256="")
     (folder / "toy").write_bytes(b"".join(GOOD.splitlines(keepends=True)[:-3]))
     with pytest.raises(DataCorruptError, match="37 examples"):
         load("toy")
@@ -104,8 +104,7 @@ def test_truncated_plain_file_without_a_known_digest(source, register, folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rule": PositiveLabel(2.0)}, "one of them labelled 2"),
-        ({"rule": FirstHalf()}, "three classes or more"),
+        ({"positive": 2.0}, "one of them labelled 2"),
         ({"n_classes": 3}, "2 classes"),
         ({"d": 2}, "3 features"),
     ],
@@ -140,8 +139,9 @@ def test_fetch_refuses_what_is_not_the_data_set(source, register, server):
 
 
 def test_first_digest_seen_guards_a_set_without_a_published_one(source, register, server):
-    entry = register(source, address=server.address, sha256=())
-    path = fetch(entry)
+    entry = register(source, address=server.address, sha256="")
+    load("toy")
+    path = cache_folder() / entry.file_name
     path.write_bytes(GOOD.replace(b"0.5", b"0.6", 1))
     with pytest.raises(DataCorruptError, match="sha256"):
         load("toy")
@@ -154,10 +154,10 @@ def test_archive_known_by_its_md5(source, register, tmp_path):
     path = tmp_path / "toy.bz2"
     path.write_bytes(packed)
     md5 = hashlib.md5(packed, usedforsecurity=False).hexdigest()
-    known = register(source, sha256=("0" * 64,), archive_md5=md5)
-    assert verify(known, path)[2] == text_digest(GOOD)
+    known = register(source, sha256="0" * 64, md5=md5)
+    assert verify(known, path)[2] == hashlib.sha256(GOOD).hexdigest()
     with pytest.raises(DataCorruptError):
-        verify(register(source, sha256=("0" * 64,)), path)
+        verify(register(source, sha256="0" * 64), path)
 
 
 def test_missing_file_names_the_cure(source, register):
@@ -196,8 +196,8 @@ def test_sources_are_consistent():
     for name in names():
         source = lookup(name)
         assert source.built_in or source.address.startswith("https://www.csie.ntu.edu.tw/")
-        assert isinstance(source.rule, PositiveLabel) == (source.n_classes == 2)
-        assert all(len(digest) == 64 for digest in source.sha256)
+        assert source.positive is not None or source.n_classes > 2
+        assert len(source.sha256) in (0, 64)
     assert [lookup(name).n for name in PAPER_SETS] == [768, 1000, 49990, 15000, 60000, 7291]
 
 
@@ -214,4 +214,24 @@ def test_the_papers_sets(monkeypatch, name, n_positive):
     data = load(name, download_missing=False)
     source = lookup(name)
     assert (data.n, data.d, data.n_positive) == (source.n, source.d, n_positive)
-    assert data.sha256 in source.sha256
+    assert data.sha256 == source.sha256
+
+
+@given(st.lists(st.integers(-20, 20), min_size=3, max_size=60))
+def test_of_many_classes_the_first_half_is_positive(labels):
+    classes = sorted(set(labels))
+    if len(classes) < 3:
+        return
+    positive = classes[: len(classes) // 2]
+    expected = [1.0 if label in positive else -1.0 for label in labels]
+    np.testing.assert_array_equal(to_signs(labels), expected)
+
+
+def test_of_two_classes_one_is_positive_or_the_larger_one():
+    np.testing.assert_array_equal(to_signs([0, 1, 5, 1], 1.0), [-1, 1, -1, 1])
+    np.testing.assert_array_equal(to_signs([0, 2, 2]), [-1, 1, 1])
+    for labels, message in (([1, 1, 1], "needs two classes"), ([1, np.nan], "NaN")):
+        with pytest.raises(DataCorruptError, match=message):
+            to_signs(labels)
+    with pytest.raises(DataCorruptError, match="one of them labelled 1"):
+        to_signs([0, 2, 2], 1.0)

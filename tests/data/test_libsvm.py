@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairlearn.data import DataCorruptError, read_libsvm
-from pairlearn.data.libsvm import parse_libsvm, read_text
+from pairlearn.data.files import parse_libsvm, read_text
 
 TEXT = b"+1 1:0.5 3:2\n-1 2:1\n"
 

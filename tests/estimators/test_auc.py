@@ -35,7 +35,7 @@ from pairlearn import (
     roc_auc,
     scalar,
 )
-from pairlearn.estimators.auc.ways.ridge import is_cheap
+from pairlearn.estimators.auc.ways.exact import is_cheap
 from pairlearn.pairings import FifoBuffer
 from pairlearn.solvers.rows import as_rows
 

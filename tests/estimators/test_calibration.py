@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from pairlearn import AUCClassifier, Costs, Exact, ExpectedCost, Threshold
-from pairlearn.estimators.shared.calibration import (
+from pairlearn.estimators.shared.decisions import (
     THRESHOLDS,
     Isotonic,
     Sigmoid,

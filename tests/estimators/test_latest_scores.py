@@ -6,7 +6,6 @@ import pickle
 import numpy as np
 import pytest
 
-from pairlearn import AUCClassifier
 from pairlearn.estimators.auc.ways.grid import WINDOW, LatestScores
 
 
@@ -71,19 +70,3 @@ def test_a_copy_goes_its_own_way():
     other.add(scores[:, 20:], positive[20:], weight[20:])
     assert np.array_equal(latest.scores, scores[:, :20])
     assert np.array_equal(other.scores, scores[:, [*range(10), *range(20, 30)]])
-
-
-def test_decisions_of_a_published_model_do_not_move():
-    """Threshold and calibration are found when they are asked for, from the scores of then."""
-    rng = np.random.default_rng(6)
-    X = rng.normal(size=(6000, 3)) + 1.0
-    y = (X[:, 0] + rng.normal(size=6000) > 1.0).astype(int)
-    early, late = AUCClassifier(random_state=0), AUCClassifier(random_state=0)
-    early.partial_fit(X[:2000], y[:2000], classes=[0, 1])
-    late.partial_fit(X[:2000], y[:2000], classes=[0, 1])
-    then = late._published()
-    expected = early.threshold_, early._calibrator
-    for begin in range(2000, 6000, 500):
-        late.partial_fit(X[begin : begin + 500], y[begin : begin + 500])
-    assert late._decided(then) == expected
-    assert late.threshold_ != expected[0]

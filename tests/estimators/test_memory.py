@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairlearn import SGD, AUCClassifier, Moments, OnlineLearner
-from pairlearn.estimators.shared.calibration import fit_sigmoid
+from pairlearn.estimators.shared.decisions import fit_sigmoid
 from pairlearn.metrics import roc_auc
 
 N = 6000

@@ -28,7 +28,7 @@ from pairlearn.estimators.metric import descent
 from pairlearn.estimators.metric.descent import neighbor_pairs
 from pairlearn.metrics import roc_auc
 from pairlearn.pairings import GivenPairs
-from pairlearn.pairings.given import ListedPairs
+from pairlearn.pairings.pairs import ListedPairs
 
 
 def task(n=400, seed=0):

@@ -16,7 +16,7 @@ from pairlearn import (
     Push,
     SquaredHinge,
 )
-from pairlearn.estimators.auc.ways import ridge
+from pairlearn.estimators.auc.ways import exact
 from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.top.objectives import OBJECTIVES, SmoothPrecision
@@ -126,7 +126,7 @@ def test_held_out_precision_is_that_of_the_share_of_positives(monkeypatch):
     X, y = two_directions(1500)
     kept = (y == 0) | (np.arange(len(y)) % 4 == 0)
     X, y = X[kept], y[kept]
-    monkeypatch.setattr(ridge, "_PRECISION_CAP", 150)
+    monkeypatch.setattr(exact, "_PRECISION_CAP", 150)
     model = AUCClassifier(
         objective="average_precision", validation_fraction=0.5, random_state=0
     ).fit(X, y)

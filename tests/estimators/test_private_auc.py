@@ -16,20 +16,23 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from pairlearn.data import lookup
-from pairlearn.data.cache import FOLDER_VARIABLE
 from pairlearn.data.dataset import Dataset
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
 from pairlearn.estimators.private.metric import PrivateMetricLearner
-from pairlearn.experiments.methods.private import PAPER_NOISE, PRIVATE_LEARNERS, relations_of
-from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
+from pairlearn.experiments.methods.private import (
+    PAPER_NOISE,
+    PRIVATE_LEARNERS,
+    PUBLIC_FACTS,
+    relations_of,
+)
 from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce
 from pairlearn.privacy.accounting.certificate import Certificate, PrivacyWarning
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
+from pairlearn.privacy.bounds import PrivateBounds
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.quartiles import PrivateBounds
 
 DATA = Path(os.environ.get("PAIRLEARN_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 
@@ -318,7 +321,7 @@ def by_epsilon(outcome, row):
 @pytest.mark.thorough
 def test_accuracy_on_the_papers_small_data_sets(name, tmp_path, monkeypatch):
     if DATA.is_dir():
-        monkeypatch.setenv(FOLDER_VARIABLE, str(DATA))
+        monkeypatch.setenv("PAIRLEARN_DATA", str(DATA))
     settings = Settings(
         store=tmp_path / "results.sqlite", datasets=(name,), methods=("statistics",), n_splits=60,
         seed=1,

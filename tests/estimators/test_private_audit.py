@@ -21,8 +21,7 @@ from pairlearn.cli.privacy import command
 from pairlearn.estimators.private.entries import audit_estimator, entry_of
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.audit.attack import audit_statistics, smallest_violation
-from pairlearn.privacy.audit.entry import plain
-from pairlearn.privacy.audit.exact import check_entry
+from pairlearn.privacy.audit.exact import check_entry, plain
 from pairlearn.privacy.audit.public import _projected
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS
 

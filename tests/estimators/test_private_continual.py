@@ -13,16 +13,15 @@ from pairlearn import (
     PrivateAUCClassifier,
     PrivateAUCContinual,
 )
-from pairlearn.estimators.private.entries import public_numbers
 from pairlearn.metrics import roc_auc
 from pairlearn.models import load_model
+from pairlearn.privacy.accounting.certificate import accounting_problems
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
-from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.attack import audit_statistics
 from pairlearn.privacy.audit.public import _projected
 from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.mechanisms.base import PublicSetting
-from pairlearn.privacy.mechanisms.tree import SumTree, TreeStatistics
+from pairlearn.privacy.mechanisms.tree import TreeStatistics
 from pairlearn.privacy.noise import NoiseSource
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
@@ -36,18 +35,25 @@ def clouds(n, seed=0):
     return np.clip(0.3 * rng.normal(size=(n, 3)) + 0.3 * np.outer(y, [1, -1, 0]), -1, 1), y
 
 
+class Silent(NoiseSource):
+    def protect_integers(self, values, scale):
+        return values
+
+
 def test_nodes_add_up_to_everything_so_far():
-    tree, leaves = SumTree(np.zeros(1, dtype=np.int64)), []
+    setting = PublicSetting.make(39, lower=[-3], upper=[3], epsilon=1.0, delta=1e-3)
+    tree, leaves = TreeStatistics(n_releases=39), []
+    state, step = tree.begin(setting), tree.grid(setting).step
     for t in range(1, 40):
-        leaves.append(t * t)
-        tree.leaf += t * t
-        level, total = tree.next_node()
+        tree.learn(state, np.array([[t / 20]]), np.ones(1), setting=setting)
+        leaves.append(state.leaf)
+        tree.release(state, setting=setting, noise=Silent(seed=0))
+        level, total, _ = state.nodes[-1]
         # The node is that of the last 2^level leaves.
-        assert total[0] == sum(leaves[-(2**level) :])
-        tree.complete(level, total, total.astype(float))
-        assert sum(node[0] for node in tree.noisy.values()) == sum(leaves)
-        assert len(tree.noisy) == t.bit_count()
-        assert list(tree.sums) == list(tree.noisy)
+        assert (total == sum(leaves[-(2**level) :])).all()
+        assert np.allclose(sum(noisy for *_, noisy in state.nodes), step * sum(leaves))
+        assert len(state.nodes) == t.bit_count()
+        assert not state.leaf.any()
 
 
 def released(chunks, setting, noise, tree):
@@ -398,7 +404,7 @@ def test_the_published_models_together_stay_below_the_claim(mine):
                 part = slice(start, start + 2)
                 groups = who[part] if persons else None
                 model.partial_fit(rows[part], y[part], groups=groups).release()
-                seen.append(public_numbers(model, probes))
+                seen += [model.coef_[0], model.log_odds_, model.decision_function(probes)]
             runs.append(np.concatenate(seen))
         tables.append(np.array(runs))
     found = audit_statistics(*_projected(tables), epsilon=1.0, delta=1e-3, confidence=1 - 1e-4)

@@ -12,7 +12,7 @@ from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFouri
 from pairlearn.features.base import Bounds
 from pairlearn.metrics import roc_auc
 from pairlearn.models import load_model, register_part
-from pairlearn.privacy.accounting.verify import accounting_problems
+from pairlearn.privacy.accounting.certificate import accounting_problems
 from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.public_maps import map_publicly, mapped_setting

@@ -206,7 +206,7 @@ def test_votes_can_be_added_and_removed(judged):
 @pytest.mark.parametrize("persons", [False, True])
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_the_audit_finds_nothing(persons, neighbours):
-    from pairlearn.estimators.private.queries import RatingsEntry
+    from pairlearn.estimators.private.entries import RatingsEntry
 
     entry = RatingsEntry(n=16, persons=persons, neighbours=neighbours)
     result = audit_entry(entry, n_runs=100, confidence=1 - 1e-6)

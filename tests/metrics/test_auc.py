@@ -96,7 +96,7 @@ def test_labels_may_be_any_two_values():
             [1.0, -1.0],
             "sample_weight must hold finite numbers of at least 0, got -1.0",
         ),
-        ([0, 1], [0.0, 1.0], [1.0, 0.0], "needs weight in both"),
+        ([0, 1], [0.0, 1.0], [1.0, 0.0], "exactly two classes, got 1"),
     ],
 )
 def test_bad_input_is_refused(y, scores, weight, message):

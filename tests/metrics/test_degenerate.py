@@ -187,7 +187,7 @@ def test_a_third_label_of_weight_zero_is_absent(metric):
     assert found == metric([0, 0, 1, 1], [0.0, 1.9, 1.0, 3.0], sample_weight=[1, 2, 1, 1])
     with pytest.raises(ValueError, match="exactly two classes, got 3"):
         metric(y, scores, sample_weight=[1, 1, 2, 1, 1])
-    with pytest.raises(ValueError, match="0 for every example of one class"):
+    with pytest.raises(ValueError, match="an example of weight 0 is absent"):
         metric([0, 0, 1], [0.0, 1.0, 2.0], sample_weight=[1, 1, 0])
 
 

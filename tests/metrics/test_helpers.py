@@ -3,23 +3,14 @@
 
 import numpy as np
 
-from pairlearn.metrics._curve import corners
-from pairlearn.metrics.auc import doubled_wins, doubled_wins_of_each
+from pairlearn.metrics._inputs import corners
+from pairlearn.metrics.auc import doubled_wins
 from pairlearn.metrics.limits import share_limits
 
 
 def test_corners():
     found = corners(np.array([True, False, True]), np.array([3.0, 2.0, 2.0]), np.ones(3))
     assert repr((found.fpr, found.tpr)) == "(array([0., 0., 1.]), array([0. , 0.5, 1. ]))"
-
-
-def test_doubled_wins_of_each():
-    rng = np.random.default_rng(0)
-    scores, positive = rng.integers(0, 9, 60) / 4.0, rng.random(60) < 0.3
-    ahead = 1 + np.sign(scores[positive][:, np.newaxis] - scores[~positive])
-    wins = doubled_wins_of_each(scores, positive)
-    np.testing.assert_array_equal(wins[positive], ahead.sum(axis=1))
-    np.testing.assert_array_equal(wins[~positive], ahead.sum(axis=0))
 
 
 def test_doubled_wins():

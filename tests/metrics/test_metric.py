@@ -25,9 +25,9 @@ from pairlearn.metrics import (
     RecallAt,
     cheapest_threshold,
     compare_auc,
-    hand_till,
     roc_auc_interval,
 )
+from pairlearn.metrics.hand_till import mean_pair_auc
 from pairlearn.metrics.limits import share_limits
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.validation.AssumptionWarning")
@@ -479,10 +479,7 @@ def test_probabilities_lie_between_0_and_1(beyond):
         BrierScore()([0, 1, 1], [0.0, beyond, 1.0])
 
 
-@pytest.mark.parametrize("few", [10, 4096])
-def test_the_mean_over_pairs_of_classes_counts_pairs_of_examples(few, monkeypatch):
-    # Both ways, the curves and the comparison of all with all, beside a loop.
-    monkeypatch.setattr(hand_till, "_FEW_EXAMPLES", few)
+def test_the_mean_over_pairs_of_classes_counts_pairs_of_examples():
     rng = np.random.default_rng(8)
     codes = rng.integers(0, 4, 40)
     scores = rng.integers(-2, 3, (40, 6)).astype(float)
@@ -498,7 +495,7 @@ def test_the_mean_over_pairs_of_classes_counts_pairs_of_examples(few, monkeypatc
                     total += weight[i] * weight[j]
             areas.append(won / total)
             column += 1
-    found = hand_till.mean_pair_auc(codes, scores, weight, 4)
+    found = mean_pair_auc(codes, scores, weight, 4)
     assert found == pytest.approx(np.mean(areas), abs=1e-13)
 
 

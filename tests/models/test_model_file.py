@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import resource
 import signal
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -23,18 +21,15 @@ from pairlearn.models import (
     ArraySpec,
     ModelFileError,
     ModelRecord,
-    ModelSpec,
     read_model,
-    register_model,
-    registered,
-    registry,
-    spec_of,
     write_model,
 )
 from pairlearn.models import file as file_module
+from pairlearn.models import record as record_module
 from pairlearn.models.file import dump_model, parse_model
+from pairlearn.models.record import ModelSpec, build_model, check_plain, register_model
 
-FIXTURE = Path(__file__).parent / "data" / "format-1.safetensors"
+FIXTURE = Path(__file__).parent / "data" / "format-2.safetensors"
 
 
 def example_record():
@@ -57,7 +52,6 @@ def example_record():
 
 
 SPEC = ModelSpec(
-    "ExampleClassifier",
     {
         "coef": ArraySpec(("n_features",)),
         "small": ArraySpec((1, 2), ("float32",)),
@@ -67,15 +61,15 @@ SPEC = ModelSpec(
         "scalar": ArraySpec((), ("int32",)),
         "intercept": ArraySpec((1,), required=False),
     },
-    build=lambda record: record,
-    parameters=("loss", "radius", "n_passes"),
+    ("loss", "radius", "n_passes"),
+    lambda record: record,
 )
 
 
 @pytest.fixture
 def spec(monkeypatch):
-    monkeypatch.setattr(registry, "_SPECS", {})
-    return register_model(SPEC)
+    monkeypatch.setattr(record_module, "_SPECS", {})
+    register_model("ExampleClassifier", SPEC)
 
 
 def assert_same(a, b):
@@ -96,7 +90,7 @@ def test_everything_comes_back(tmp_path, spec):
     back = read_model(path)
     assert_same(record, back)
     assert back.library_version == pairlearn.__version__
-    assert spec_of(back.estimator).build(back) is back
+    assert build_model(back) is back
     with pytest.raises(ValueError, match="read-only"):
         back.arrays["coef"][0] = 1.0
     assert path.read_bytes() == dump_model(record)
@@ -110,8 +104,8 @@ def test_any_reader_of_safetensors_opens_it(tmp_path):
     np.testing.assert_array_equal(arrays["flags"], [True, False, True])
 
 
-def test_version_1_keeps_loading(spec):
-    """The file was written by `make_fixture` below when version 1 was made; never rewrite it."""
+def test_version_2_keeps_loading(spec):
+    """The file was written by `make_fixture` below when version 2 was made; never rewrite it."""
     assert_same(example_record(), read_model(FIXTURE))
 
 
@@ -192,22 +186,12 @@ def test_every_cut_and_every_tail_is_refused():
 def test_random_mutations():
     rng = random.Random(7)
     data = dump_model(example_record())
-    for _ in range(4000):
+    for _ in range(2000):
         broken = bytearray(data)
-        for _ in range(rng.randint(1, 8)):
-            kind = rng.randrange(4)
-            place = rng.randrange(len(broken))
-            if kind == 0:
-                broken[place] = rng.randrange(256)
-            elif kind == 1:
-                del broken[place : place + rng.randint(1, 30)]
-            elif kind == 2:
-                broken[place:place] = bytes(rng.choices(b'{}[]",:0123456789eE-.\\u', k=5))
-            else:
-                begin = rng.randrange(len(broken))
-                broken[place:place] = broken[begin : begin + rng.randint(1, 40)]
-            if not broken:
-                break
+        place = rng.randrange(len(broken))
+        begin = rng.randrange(len(broken))
+        change = rng.choice([b"", rng.randbytes(1), b'[{"1":-2e9', data[begin : begin + 30]])
+        broken[place : place + rng.choice([0, 1, 20])] = change
         refused(bytes(broken))
 
 
@@ -232,7 +216,10 @@ def rebuilt(change_header=None, change_description=None, body=None, seal=True):
     if change_description:
         description = change_description(description) or description
     if seal:
-        description["sha256"] = file_module._digest(description, header, body)
+        with contextlib.suppress(Exception):  # what is no safetensors has no checksum
+            bare = json.dumps(header).encode()
+            arrays = safetensors.numpy.load(len(bare).to_bytes(8, "little") + bare + body)
+            description["sha256"] = file_module._digest(description, arrays)
     text = json.dumps({"__metadata__": {"pairlearn": json.dumps(description)}, **header}).encode()
     return len(text).to_bytes(8, "little") + text + body
 
@@ -252,7 +239,8 @@ def test_the_rebuilt_file_is_good():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (lambda: rebuilt(change_description=put("format_version", 2)), "upgrade pairlearn"),
+        (lambda: rebuilt(change_description=put("format_version", 3)), "upgrade pairlearn"),
+        (lambda: rebuilt(change_description=put("format_version", 1)), "save the model again"),
         (lambda: rebuilt(change_description=put("format_version", "1")), "no format version"),
         (lambda: rebuilt(change_description=put("extra", 1)), "wrong entries (extra)"),
         (lambda: rebuilt(change_description=lambda d: d.pop("classes") and None), "classes"),
@@ -260,23 +248,21 @@ def test_the_rebuilt_file_is_good():
         (lambda: rebuilt(change_description=put("classes", [[1], 2])), "numbers or texts"),
         (lambda: rebuilt(change_description=put("feature_names", "abc")), "must be a list"),
         (lambda: rebuilt(change_description=put("parameters", [])), "must be a mapping"),
-        (lambda: rebuilt(change_header=put_in("coef", "dtype", "F16")), "type that models"),
-        (lambda: rebuilt(change_header=put_in("coef", "shape", [2])), "does not fit"),
-        (lambda: rebuilt(change_header=put_in("coef", "shape", [-3])), "wrong shape"),
-        (lambda: rebuilt(change_header=put_in("coef", "shape", [3.0])), "wrong shape"),
-        (lambda: rebuilt(change_header=put_in("coef", "shape", [True, 3])), "wrong shape"),
-        (lambda: rebuilt(change_header=put_in("coef", "extra", 1)), "type, shape and place"),
-        (lambda: rebuilt(change_header=put_in("coef", "data_offsets", [8, 32])), "overlap"),
-        (lambda: rebuilt(change_header=put_in("none", "shape", [0, 2**34])), "coef|fit"),
+        (lambda: rebuilt(change_header=put_in("coef", "dtype", "F16")), "is cut short or damaged"),
+        (lambda: rebuilt(change_header=put_in("counts", "dtype", "U64")), "is uint64"),
+        (lambda: rebuilt(change_header=put_in("coef", "shape", [2])), "damaged"),
+        (lambda: rebuilt(change_header=put_in("coef", "shape", [2**62, 3])), "damaged"),
+        (lambda: rebuilt(change_header=put_in("coef", "shape", [-3])), "damaged"),
+        (lambda: rebuilt(change_header=put_in("coef", "shape", [3.0])), "damaged"),
+        (lambda: rebuilt(change_header=put_in("coef", "data_offsets", [8, 32])), "damaged"),
+        (lambda: rebuilt(change_header=put_in("coef", "data_offsets", [0, 2**60])), "damaged"),
+        (lambda: rebuilt(body=b"\2" * 99), "damaged"),
         (lambda: rebuilt(change_description=put("provenance", {"n": 2}), seal=False), "checksum"),
         (lambda: b"\xff\xff\xff\xff\0\0\0\0" + b" " * 99, "not a model file, or it is damaged"),
         (lambda: b"age,city,bought\n31,Oslo,1\n", "the model first, then the data"),
     ],
 )
 def test_each_wrong_part_has_its_message(data, message):
-    if message == "coef|fit":  # an empty array may have any shape: this one is allowed
-        assert not refused(data())
-        return
     with pytest.raises(ModelFileError) as caught:
         parse_model(data(), allow_unregistered=True)
     assert message in str(caught.value)
@@ -346,11 +332,15 @@ def test_a_record_must_fit_its_estimator(spec, record, message):
     assert message in str(caught.value)
 
 
-def test_the_registry(spec):
-    assert registered() == ("ExampleClassifier",)
-    register_model(SPEC)
+def test_a_name_is_registered_once(spec):
+    register_model("ExampleClassifier", SPEC)
     with pytest.raises(ModelFileError, match="already registered"):
-        register_model(ModelSpec("ExampleClassifier", {}, build=lambda r: r))
+        register_model("ExampleClassifier", ModelSpec({}, (), lambda r: r))
+
+
+def test_bytes_that_are_neither_true_nor_false_are_refused():
+    with pytest.raises(ModelFileError, match="neither true nor false"):
+        ModelRecord("A", {"flags": np.array([2], dtype=np.uint8).view(np.bool_)})
 
 
 def test_paths_that_cannot_be_read(tmp_path):
@@ -383,62 +373,29 @@ if __name__ == "__main__":
     make_fixture()
 
 
-class Place(str):
-    """The place of a value, which counts how often it is put into words."""
-
-    said = 0
-
-    def __format__(self, spec):
-        Place.said += 1
-        return str.__format__(self, spec)
-
-
-def test_a_place_is_put_into_words_at_an_error_only():
-    from pairlearn.models.record import check_plain
-
-    for n in (100, 10_000):
-        Place.said = 0
-        value = {"k" * n: [0] * n, "deep": [[[1]]]}
-        assert check_plain(value, Place("the header")) == value
-        assert Place.said == 0
+def test_a_flaw_is_named_with_a_short_place():
     with pytest.raises(ModelFileError) as caught:
         check_plain({"k" * 10_000: [0, float("nan")]}, "parameters")
     assert str(caught.value).startswith("parameters.kkk")
     assert str(caught.value).endswith("[1] is nan; a model file holds finite numbers only.")
     assert len(str(caught.value)) < 300
+    assert check_plain({"a": (1, np.float64(2.5))}, "parameters") == {"a": [1, 2.5]}
+    with pytest.raises(ModelFileError, match="nested more than 12 deep"):
+        check_plain(json.loads("[" * 14 + "]" * 14), "parameters")
 
 
 def test_the_checksum_is_checked_before_the_content(monkeypatch):
-    from pairlearn.models import file
-
     looked = []
-    monkeypatch.setattr(file, "check_plain", lambda *arguments: looked.append(arguments))
-    monkeypatch.setattr(file, "_arrays", lambda *arguments: looked.append(arguments))
+    monkeypatch.setattr(file_module, "ModelRecord", lambda **values: looked.append(values))
     data = rebuilt(change_description=put("parameters", {"k" * 1000: [0] * 1000}), seal=False)
     with pytest.raises(ModelFileError, match="checksum"):
         parse_model(data, allow_unregistered=True)
     assert looked == []
 
 
-def test_a_device_without_an_end_is_not_read(tmp_path, monkeypatch):
-    from pairlearn.models import file
-
-    with pytest.raises(ModelFileError, match="not a model file, or it is damaged"):
+def test_a_device_without_an_end_is_not_read():
+    with pytest.raises(ModelFileError, match="not a file; name the model file"):
         read_model("/dev/zero")
-    monkeypatch.setattr(file, "MAX_PIPE_BYTES", 1 << 12)
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    for size, message in ((1 << 16, "does not end within 4096 bytes"), (40, "not JSON")):
-        writer = threading.Thread(target=_feed, args=(pipe, b"\x08" + bytes(7) + b"x" * size))
-        writer.start()
-        with pytest.raises(ModelFileError, match=message):
-            read_model(pipe)
-        writer.join()
-
-
-def _feed(path, data):
-    with contextlib.suppress(BrokenPipeError), open(path, "wb") as file:
-        file.write(data)
 
 
 @pytest.mark.parametrize("classes", [(0, 1, True), (0, 1, 1.0), (False, 0), ("a", "a")])

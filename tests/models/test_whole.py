@@ -32,8 +32,8 @@ from pairlearn import (
 )
 from pairlearn.features import FeatureMap, Hats
 from pairlearn.models import ModelFileError, load_model
-from pairlearn.models.maps import pack_map
-from pairlearn.models.registry import _HOMES
+from pairlearn.models.parts import pack_map
+from pairlearn.models.record import _HOMES
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from pairlearn.pairings.given import as_rows_of_pairs
+from pairlearn.pairings.pairs import as_rows_of_pairs
 from pairlearn.pairings.queries import has_pairs
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pairlearn import Hinge, LinearScore, PairwiseSGD, PreviousExample, Problem, RandomPair
-from pairlearn.pairings import Arrival, FrozenExample, OnlineSource, Pairing, Plan, SlotPlan
-from pairlearn.pairings.given import ListedPairs
+from pairlearn.pairings import Arrival, OnlineSource, Pairing, Plan, SlotPlan
+from pairlearn.pairings.pairs import ListedPairs
 from pairlearn.pairings.plans import EMPTY, ZERO_POSITIVE
 from pairlearn.pairings.sound import check_plan, is_own
 from pairlearn.solvers.descent.sweep import Sweep
@@ -147,14 +147,6 @@ def test_a_stream_may_learn_nothing_from_a_chunk():
     nothing = Plan(np.empty(0, dtype=int), np.empty(0, dtype=int))
     stream = PairwiseSGD(Own(lambda m: Arrival(nothing, np.array([0])))).start(PROBLEM, 3)
     assert stream.learn_many(X, Y).n_steps == 0
-
-
-def test_a_restored_source_is_looked_at():
-    stream = PairwiseSGD(FrozenExample()).start(PROBLEM, 3).learn_many(X, Y)
-    state = stream.state()
-    state["source"]["_n_buffered"] = 10**6
-    with pytest.raises(ValueError, match=r"_n_buffered is 1000000, it must be a whole number"):
-        stream.restore(state)
 
 
 class Derived(RandomPair):

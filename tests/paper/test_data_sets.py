@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from pairlearn import SGD, AUCClassifier, Hinge, LinearScore, Problem
-from pairlearn.estimators.auc.step_choice import opposite_scale
+from pairlearn.estimators.auc.ways.descent import opposite_scale
 from pairlearn.folds import Keys
 from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.rows import as_rows

@@ -20,9 +20,9 @@ from pairlearn import (
     PrivateMetricLearner,
 )
 from pairlearn.models.record import ModelFileError
+from pairlearn.privacy.accounting.certificate import accounting_problems
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
 from pairlearn.privacy.accounting.ledger import Budget, PrivacyLedger, Spend
-from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS
 from pairlearn.privacy.noise import NoiseSource
@@ -263,6 +263,22 @@ def test_errors_about_shapes_hold_no_data():
         seeded().fit(X[0], y)
     with pytest.raises(TypeError, match="datetime64"):
         seeded().fit(X.astype("datetime64[s]"), y)
+
+
+def test_a_file_holds_the_numbers_of_its_certificate(tmp_path):
+    X, y = gaussian()
+    model = PrivateAUCClassifier(bounds=(-4, 5)).fit(X, y)
+    model.save(tmp_path / "model")
+    assert PrivateAUCClassifier.load(tmp_path / "model").certificate_.digest
+    for name in ("coef_", "intercept_", "bounds_", "log_odds_"):
+        broken = copy.deepcopy(model)
+        setattr(broken, name, getattr(model, name) + 1e-9)
+        with pytest.raises(ModelFileError, match="not those that its certificate is about"):
+            broken.save(tmp_path / "other")
+    record = model.to_record()
+    moved = replace(record, arrays={**record.arrays, "coef": record.arrays["coef"] + 1e-9})
+    with pytest.raises(ModelFileError, match="not those that its certificate is about"):
+        PrivateAUCClassifier.from_record(moved)
 
 
 def test_a_file_takes_nothing_that_was_measured(tmp_path):

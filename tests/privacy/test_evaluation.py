@@ -11,10 +11,9 @@ from pairlearn import private_roc_auc
 from pairlearn.metrics import roc_auc
 from pairlearn.metrics.auc import doubled_wins_weighted
 from pairlearn.privacy import private_roc_curve, select_privately
-from pairlearn.privacy.accounting.certificate import PrivacyWarning
+from pairlearn.privacy.accounting.certificate import PrivacyWarning, accounting_problems
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
-from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.attack import audit_statistics
 from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.evaluation import auc_intervals

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
-from pairlearn.losses import Hinge, LogLink, SmoothedHinge
 from pairlearn.privacy import PRIVATE_RECIPES, NoiseSource, PublicSetting, accounting_problems
-from pairlearn.privacy.accounting.gaussian import gaussian_delta
-from pairlearn.privacy.audit.mechanism import Neighbours, release_distances
+from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.audit.mechanism import release_distances
+from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
 from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.recipes import (
     LARGEST_N,
@@ -23,8 +24,6 @@ from pairlearn.privacy.recipes import (
     SinglePass,
     certified,
     descend,
-    touch_law,
-    touch_noise,
 )
 from pairlearn.solvers.descent.localized import stage_sizes
 
@@ -57,7 +56,7 @@ def test_a_replaced_example_moves_no_stage_further_than_is_stated(name, seed, co
     other, other_signs, place = Z.copy(), signs.copy(), int(rng.integers(24))
     other[place] = -Z[place]
     other_signs[place] = rng.choice([-1.0, 1.0])
-    pair = Neighbours(Z, signs, other, other_signs)
+    pair = PublicNeighbours("", Table(Z, signs), Table(other, other_signs), place=place)
     found = release_distances(
         PRIVATE_RECIPES[name], pair, setting=public(), noise=NoiseSource(seed=seed)
     )
@@ -85,35 +84,6 @@ def test_recipes_learn_when_noise_is_small_and_are_certified(name):
         assert certificate.mu == pytest.approx(setting.mu, rel=1e-6)
 
 
-@pytest.mark.parametrize(("n", "n_steps"), [(3, 4), (8, 30), (20, 120), (20, 300)])
-def test_the_law_of_touched_steps_is_that_of_counting(n, n_steps, touch_distribution):
-    values, chances = touch_law(n, n_steps)
-    block = math.ceil(n_steps / 128)
-    law = touch_distribution(n, [math.ceil(max(n_steps - t - 1, 0) / block)
-                                 for t in range(1, n_steps + 1)])  # fmt: skip
-    assert np.allclose(chances[:-1], law[: len(chances) - 1], atol=1e-12)
-    assert law[len(chances) - 1 :].sum() <= chances[-1]
-    # Rounded weights are larger by a percent or less.
-    exact = touch_distribution(n, [max(n_steps - t - 1, 0) for t in range(1, n_steps + 1)])
-    mean = float(np.arange(len(exact)) @ exact) / n_steps
-    assert mean <= float(values[:-1] @ chances[:-1]) * (1 + 1e-9)
-
-
-def test_exact_noise_keeps_delta_and_no_less_would(touch_distribution):
-    n, n_steps, epsilon, delta = 8, 40, 1.0, 1e-3
-    law = touch_distribution(n, [max(n_steps - t - 1, 0) for t in range(1, n_steps + 1)])
-
-    def delta_of(scale):
-        each = [gaussian_delta(k / n_steps / scale, epsilon) for k in range(len(law))]
-        return float(np.dot(each, law))
-
-    scale = touch_noise(n, n_steps, epsilon, delta, 0.0)
-    assert delta_of(scale) <= delta
-    assert delta_of(0.999 * scale) > delta
-    with pytest.raises(ValueError, match="delta must be above"):
-        touch_noise(n, n_steps, epsilon, 1e-19, 0.0)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_averages_stay_within_what_their_draws_allow(seed):
     Z, signs = 3.0 * np.sign(data(seed=seed)[0]), data(seed=seed)[1]
@@ -123,34 +93,40 @@ def test_averages_stay_within_what_their_draws_allow(seed):
         fit = recipe.fit(Z, signs, setting=setting, noise=NoiseSource(seed=seed))
     with replayed(tape.outputs, tape.draws) as replay:
         recipe.fit(other, signs, setting=setting, noise=NoiseSource(seed=seed))
-    start = 0
+    start, eta = 0, recipe.step_size(setting)
+    change = 2.0 * 0.8 * math.sqrt(2.0) / (1.0 + math.exp(-0.5))
     for k, (size, release) in enumerate(zip(stage_sizes(24), fit.releases, strict=True)):
         T = len(tape.draws[k + 1]) - 1
-        unit = release.sensitivity * 2.0 * T / ((T - 1) * (T - 2))
         mine = np.isin(tape.draws[0][start : start + size][tape.draws[k + 1]], [5])
         weights = np.maximum(T - np.arange(1, T + 1) - 1, 0) * (mine[1:] | mine[:-1])
-        allowed = unit * weights.sum() / T / release.noise_scale
+        allowed = change * eta / 4.0 ** (k + 1) * weights.sum() / T / release.noise_scale
         assert tape.distances(replay)[k] <= allowed * (1 + 1e-6) + 1e-5
         start += size
+
+
+def test_half_of_delta_pays_for_the_draws():
+    setting, (n, n_steps) = public(), (12, 100)
+    moved, mu = LocalizedSGD().noise_of(n, n_steps, 0.1, setting)
+    assert mu == pytest.approx(mu_of(1.0, 5e-4))
+    change = 2.0 * 0.8 * math.sqrt(2.0) / (1.0 + math.exp(-0.5))
+    # Each draw of an example touches two steps.
+    n_draws = round(moved / (2.0 * change * 0.1))
+    assert moved == pytest.approx(2.0 * change * 0.1 * n_draws)
+    assert binom.sf(n_draws, n_steps + 1, 1.0 / n) <= 5e-4 < binom.sf(n_draws - 1, 101, 1.0 / n)
 
 
 def test_published_noise_is_as_published_and_refused_where_it_is_not_proved():
     setting, recipe = public(256, delta=1 / 256), LocalizedSGD("paper")
     Z, signs = data(256)
     fit = recipe.fit(Z, signs, setting=setting, noise=NoiseSource(seed=0))
-    length, lipschitz, change = recipe._constants(setting)
-    sizes = stage_sizes(256)
-    eta = recipe._step_size(sizes, length, lipschitz, change, setting)
-    wanted = 12 * lipschitz * eta / 4 * math.log(4 * 256) * math.sqrt(2 * math.log(2.5 * 256))
+    lipschitz = 0.8 * math.sqrt(2.0) / (1.0 + math.exp(-0.5))
+    wanted = 12 * lipschitz * recipe.step_size(setting) / 4 * math.log(4 * 256)
+    wanted *= math.sqrt(2 * math.log(2.5 * 256))
     assert fit.releases[0].noise_scale == pytest.approx(wanted, rel=1e-4)
     with pytest.raises(ValueError, match="proved for epsilon <= 1"):
         recipe.fit(Z, signs, setting=public(256, epsilon=2.0), noise=NoiseSource())
-    with pytest.raises(ValueError, match="calibration must be"):
+    with pytest.raises(ValueError, match="constants must be"):
         LocalizedSGD("classic")
-    for loss in (Hinge(), LogLink()):
-        with pytest.raises(ValueError, match="convex and smooth"):
-            LocalizedSGD(loss=loss)
-    LocalizedSGD(loss=SmoothedHinge(0.5))
 
 
 def test_a_hinge_stage_reaches_its_accuracy():
@@ -203,12 +179,9 @@ def test_removing_an_example_from_a_pass(seed, place):
 
 
 def test_iterates_are_weighted_as_asked():
-    from pairlearn.losses import Logistic
-
     pairs, active = np.array([[1.0], [2.0]]), np.array([1, 3])
     shares = np.array([0.1, 0.2, 0.3, 0.1, 0.3])
-    mean, last = descend(pairs, active, shares, start=np.zeros(1), step_size=0.5, radius=9.0,
-                         loss=Logistic())  # fmt: skip
+    mean, last = descend(pairs, active, shares, start=np.zeros(1), step_size=0.5, radius=9.0)
     first = 0.25
     second = first + 0.5 * 2.0 / (1 + math.exp(2 * first))
     assert last[0] == pytest.approx(second)

@@ -72,20 +72,3 @@ def test_examples_that_were_not_added_are_refused():
             sample.without(as_rows(np.array(rows)), np.array(labels))
     with pytest.raises(ValueError, match="not all among those that were learned"):
         sample.without(as_rows(X[:1]), y[:1], np.array([2.0]))
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "why"),
-    [
-        ("y", np.zeros(8), "labels other than -1 and 1"),
-        ("copies", np.zeros(8, dtype=np.int64), "no copies"),
-        ("weight", -np.ones(8), "not from 0"),
-        ("rows", np.ones((8, 2)), "shape"),
-        ("cap", 0, "whole number"),
-    ],
-)
-def test_a_damaged_state_is_refused(name, value, why):
-    X, y = np.arange(8.0)[:, None], np.tile([-1.0, 1.0], 4)
-    state = ContentSample(1, seed=0).add(as_rows(X), y).state()
-    with pytest.raises(ValueError, match=why):
-        ContentSample.from_state({**state, name: value}, 1)

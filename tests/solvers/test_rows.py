@@ -91,19 +91,6 @@ def test_damaged_sparse_arrays_are_refused(damage, kind):
         as_rows(broken(damage, kind))
 
 
-@pytest.mark.parametrize(
-    ("damage", "place"),
-    [
-        ("index beyond", rf"index {max(DENSE.shape) + 3} at place 3 with"),
-        ("index negative", r"index -2 at place 3 with"),
-        ("indptr falls", r"indptr falls from \d+ to \d+ at row 2;"),
-    ],
-)
-def test_the_message_names_the_place_of_the_damage(damage, place):
-    with pytest.raises(ValueError, match=place):
-        as_rows(broken(damage))
-
-
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("damage", ["index beyond", "indptr falls"])
 def test_every_entry_refuses_them(entry, damage):
@@ -166,55 +153,6 @@ def test_room_behind_the_last_value_is_no_damage():
     assert len(rows.data) == len(rows.indices) == rows.indptr[-1]
 
 
-def test_an_index_that_a_narrow_type_would_wrap_is_refused():
-    with pytest.raises(ValueError, match=f"indices holds {2**32 + 1}"):
-        CsrRows(np.ones(1), np.array([2**32 + 1]), np.array([0, 1]), 5)
-
-
-def test_rows_are_looked_at_once(monkeypatch):
-    looks = []
-    from pairlearn.solvers import rows as module
-
-    true_check = module._check_finite
-    monkeypatch.setattr(module, "_check_finite", lambda X: looks.append(len(X)) or true_check(X))
-    for X in (DENSE, sp.csr_array(DENSE)):
-        looks.clear()
-        rows = as_rows(X)
-        assert len(looks) == 1
-        for other in (rows, rows.take(np.arange(5)), rows.followed_by(rows)):
-            PairwiseSGD().solve(PROBLEM, other, np.resize(Y, other.shape[0]), n_steps=3, rng=0)
-        assert len(looks) == 1
-
-
-@pytest.mark.parametrize("storage", ["dense", "sparse", "no scaling"])
-def test_a_fit_that_reads_every_value_anyway_takes_no_look_of_its_own(monkeypatch, storage):
-    from sklearn.utils import validation
-
-    from pairlearn.solvers import rows as module
-
-    looked_at = {"ours": 0, "scikit-learn's": 0, "arrays": 0}
-
-    def count(name, true_check):
-        def check(X, *arguments, **options):
-            looked_at[name] += X.size if name != "scikit-learn's" or np.ndim(X) == 2 else 0
-            return true_check(X, *arguments, **options)
-
-        return check
-
-    monkeypatch.setattr(module, "_check_finite", count("ours", module._check_finite))
-    monkeypatch.setattr(module, "_check_compressed", count("arrays", module._check_compressed))
-    looked = count("scikit-learn's", validation._assert_all_finite)
-    monkeypatch.setattr(validation, "_assert_all_finite", looked)
-    X = sp.csr_array(DENSE) if storage == "sparse" else DENSE
-    options = {"scaling": None} if storage == "no scaling" else {}
-    AUCClassifier(solver=SGD(step_size=0.1, n_passes=1), **options).fit(X, Y)
-    assert looked_at == {
-        "ours": X.size if storage == "no scaling" else 0,
-        "scikit-learn's": 0,
-        "arrays": X.size if storage == "sparse" else 0,
-    }
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("place", [(0, 0), (17, 3), (N - 1, D - 1)])
 @pytest.mark.parametrize("few", [0, 10**9])
@@ -267,17 +205,6 @@ def test_rows_without_weight_may_be_too_far_out_for_the_scales_of_the_others():
 def test_rows_that_somebody_made_by_hand_are_looked_at(rows):
     with pytest.raises(ValueError, match=r"damaged|NaN|float32"):
         as_rows(rows)
-
-
-def test_a_restored_buffer_is_looked_at():
-    stream = PairwiseSGD().start(PROBLEM, D).learn_many(sp.csr_array(DENSE), Y)
-    state = stream.state()
-    state["buffer"] = CsrRows(np.ones(2), np.array([0, 10**6]), np.array([0, 2]), D)
-    stream.restore(state)
-    before = stream.w
-    with pytest.raises(ValueError, match="damaged"):
-        stream.learn_many(sp.csr_array(DENSE), Y)
-    assert (stream.w == before).all()
 
 
 @pytest.mark.parametrize("scale", [1e153, 1e200, 1e307])

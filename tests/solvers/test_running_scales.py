@@ -254,31 +254,6 @@ def test_a_chunk_that_fails_leaves_the_scales_as_they_were():
     assert np.array_equal(after["table"], before["table"])
 
 
-def test_a_state_that_cannot_be_is_refused():
-    X, _ = sample()
-    state = seen(X)[0].state()
-    for name, value, said in [
-        ("table", state["table"][:, :3], "table is an array"),
-        ("table", -state["table"], "negative"),
-        ("next", 5, "next is 5"),
-        ("start", "elsewhere", "elsewhere"),
-        ("bound", np.nan, "bound"),
-        ("n_rows", np.zeros(3), "n_rows"),
-    ]:
-        with pytest.raises(ValueError, match=said):
-            RunningScales.from_state({**state, name: value}, D)
-    with pytest.raises(ValueError, match="start must be one of"):
-        RunningScales(3, start="anywhere")
-    plain = PairwiseSGD().start(HINGE, D)
-    scaled = PairwiseSGD().start(HINGE, D, scales=RunningScales(D))
-    with pytest.raises(ValueError, match="has scales"):
-        plain.restore(scaled.state())
-    with pytest.raises(ValueError, match="has no scales"):
-        scaled.restore(plain.state())
-    with pytest.raises(ValueError, match="scales are of 3 features"):
-        PairwiseSGD().start(HINGE, D, scales=RunningScales(3))
-
-
 def test_large_chunks_are_cut_for_the_cache(monkeypatch):
     X, y = sample(4000)
     whole = PairwiseSGD().start(HINGE, D, scales=RunningScales(D)).learn_many(X, y)

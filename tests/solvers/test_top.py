@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn import Exponential, Logistic, SmoothedHinge, Square, SquaredHinge
-from pairlearn.estimators.auc.ways.ridge import _ridges
+from pairlearn.estimators.auc.ways.exact import _ridges
 from pairlearn.reference import p_norm_push, partial_area, soft_average_precision
 from pairlearn.solvers.exact.batch import PairObjective, pair_mean
 from pairlearn.solvers.rows import DenseRows, as_rows

@@ -306,7 +306,7 @@ def test_a_bad_newest_checkpoint_gives_way_to_the_one_before(damage, table, tmp_
             "flipped": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:],
             "model": dump_model(record),
             "version": dump_model(later),
-            "format": good.replace(b'format_version\\":1', b'format_version\\":7'),
+            "format": good.replace(b'format_version\\":2', b'format_version\\":7'),
         }[damage]
     )
     if damage == "version":

@@ -16,7 +16,8 @@ from pairlearn.losses import Logistic, PairLoss, Square, Welsch, scalar
 from pairlearn.models import ModelFileError
 from pairlearn.privacy import NoiseSource, PublicSetting, audit_entry
 from pairlearn.privacy.audit.exact import check_entry
-from pairlearn.privacy.audit.mechanism import Neighbours, release_distances, worst_case_neighbours
+from pairlearn.privacy.audit.mechanism import release_distances, standard_neighbours
+from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
 from pairlearn.privacy.mechanisms.noisy_sgd import Meetings
 from pairlearn.torch import MLP, NoisyNetworkSGD, PrivateNeuralAUCClassifier, private
 from pairlearn.torch.networks import make_network
@@ -122,14 +123,13 @@ def test_every_pass_keeps_its_sensitivity(neighbours, seed):
     rng = np.random.default_rng(seed)
     setting = make_setting(neighbours=neighbours)
     Z, signs = 3 * rng.choice([-1.0, 0.3, 1.0], (16, 2)), rng.choice([-1.0, 1.0], 16)
-    other, other_signs, removed, place = Z.copy(), signs.copy(), None, int(rng.integers(16))
+    other, other_signs, place = Z.copy(), signs.copy(), int(rng.integers(16))
     other[place], other_signs[place] = -Z[place], rng.choice([-1.0, 1.0])
     if neighbours == "add_remove":
         other, other_signs = np.delete(Z, place, axis=0), np.delete(signs, place)
-        removed = place
     distances = release_distances(
         NoisyNetworkSGD(**SMALL, loss=Steep() if seed == 5 else "logistic"),
-        Neighbours(Z, signs, other, other_signs, removed),
+        PublicNeighbours("", Table(Z, signs), Table(other, other_signs), place=place),
         setting=setting,
         noise=NoiseSource(seed=seed),
     )
@@ -138,7 +138,7 @@ def test_every_pass_keeps_its_sensitivity(neighbours, seed):
 
 
 def test_the_bound_is_nearly_attained():
-    pair = worst_case_neighbours(make_setting())
+    pair = standard_neighbours(make_setting())[0]
     linear = NoisyNetworkSGD(**{**SMALL, "network": MLP(())}, clip=0.1, noise_limit=1e-3)
     for distance, bound in release_distances(
         linear, pair, setting=make_setting(), noise=NoiseSource(seed=0)

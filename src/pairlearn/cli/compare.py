@@ -72,8 +72,7 @@ def command(
       pairlearn compare german --methods ours,spauc,logistic --workers 2
       pairlearn compare german --estimator 'pairlearn.AUCClassifier {"loss": "hinge"}'
     """
-    from pairlearn.data import load
-    from pairlearn.data.errors import DataError
+    from pairlearn.data import DataError, load
     from pairlearn.experiments import HONEST, PAPER, compare, method_names
     from pairlearn.experiments.comparison.runner import ComparisonError
     from pairlearn.experiments.comparison.store import StoreError
@@ -119,7 +118,7 @@ def command(
     if as_json or comparison.results:
         emit(_values(comparison) if as_json else {}, _text(comparison, store), as_json=as_json)
     if report is not None and comparison.results:
-        from pairlearn.experiments.report.sections import write_report
+        from pairlearn.experiments.report.comparison import write_report
 
         page = write_report(comparison, report, commands=[typed])
         click.echo(f"report: {page}", err=as_json)

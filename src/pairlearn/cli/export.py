@@ -102,7 +102,7 @@ def _private(model: Any) -> dict[str, Any]:
 
 
 def _coefficients(model: Any, coef: Any) -> dict[str, Any]:
-    from pairlearn.models.maps import plain_map
+    from pairlearn.models.parts import plain_map
 
     features = map_of(model)
     if features is None:
@@ -111,7 +111,7 @@ def _coefficients(model: Any, coef: Any) -> dict[str, Any]:
 
 
 def _plain_json(model: Any) -> dict[str, Any]:
-    from pairlearn.models.maps import plain_map
+    from pairlearn.models.parts import plain_map
 
     found: dict[str, Any] = {"estimator": type(model).__name__}
     features = map_of(model)

@@ -137,8 +137,7 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
 def _certificate_in(model: str) -> tuple[Any, list[str]]:
     """Return the certificate in a model file, and the problems of its accounting."""
     from pairlearn.models import ModelFileError, read_model
-    from pairlearn.privacy.accounting.certificate import Certificate
-    from pairlearn.privacy.accounting.verify import accounting_problems
+    from pairlearn.privacy.accounting.certificate import Certificate, accounting_problems
 
     record = read_model(model, allow_unregistered=True)
     if record.certificate is None:

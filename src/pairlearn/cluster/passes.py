@@ -12,7 +12,7 @@ import numpy as np
 
 from pairlearn.cluster.rows import as_chunk, same_width
 from pairlearn.cluster.statistic import RowContent, State, Statistic, Together
-from pairlearn.estimators.shared.features_seen import see_columns
+from pairlearn.estimators.shared.examples import see_columns
 from pairlearn.estimators.shared.scaling import Columns, Scaling, inverse_of, scaling_of
 from pairlearn.estimators.shared.solvers import SOLVERS, Exact
 from pairlearn.typing import Vector

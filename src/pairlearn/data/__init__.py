@@ -1,42 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data sets by name: found or downloaded, verified, split and scaled.
+"""Data sets by name: found or downloaded, and verified.
 
 `load("german")` looks in the folder named by the environment variable ``PAIRLEARN_DATA``, then in
 the cache, and only then on the LIBSVM site. `breast_cancer`, `digits` and `digits_8` ship with
-scikit-learn and need neither.
+scikit-learn and need neither. `sources` is the list of sets,
+`files` finds, fetches and reads them, `splits` deals and scales them for comparisons.
 """
 
 from __future__ import annotations
 
-from pairlearn.data.dataset import Dataset, find, load
-from pairlearn.data.errors import DataCorruptError, DataError, DataUnavailableError
-from pairlearn.data.labels import FirstHalf, OneAgainstRest, PositiveLabel, to_signs
-from pairlearn.data.libsvm import read_libsvm
-from pairlearn.data.preparation import SCALINGS, MinMaxScaling, prepare
-from pairlearn.data.sources import PAPER_SETS, Source, lookup, names
-from pairlearn.data.splits import Split, folds, random_split, repeated_folds
+from pairlearn.data.dataset import Dataset, find, load, to_signs
+from pairlearn.data.files import read_libsvm
+from pairlearn.data.sources import (
+    PAPER_SETS,
+    DataCorruptError,
+    DataError,
+    DataUnavailableError,
+    Source,
+    lookup,
+    names,
+)
 
 __all__ = [
-    "PAPER_SETS",
-    "SCALINGS",
-    "DataCorruptError",
-    "DataError",
-    "DataUnavailableError",
-    "Dataset",
-    "FirstHalf",
-    "MinMaxScaling",
-    "OneAgainstRest",
-    "PositiveLabel",
-    "Source",
-    "Split",
-    "find",
-    "folds",
-    "load",
-    "lookup",
-    "names",
-    "prepare",
-    "random_split",
-    "read_libsvm",
-    "repeated_folds",
-    "to_signs",
-]
+    "PAPER_SETS", "DataCorruptError", "DataError", "DataUnavailableError", "Dataset", "Source",
+    "find", "load", "lookup", "names", "read_libsvm", "to_signs",
+]  # fmt: skip

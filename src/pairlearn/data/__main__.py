@@ -8,8 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from pairlearn.data import find, load, lookup, names
-from pairlearn.data.errors import DataError
+from pairlearn.data import DataError, find, load, lookup, names
 from pairlearn.progress import Progress
 
 
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _list(*, as_json: bool) -> None:
     rows = [
         {"name": source.name, "alias": source.alias, "n": source.n, "d": source.d,
-         "classes": source.n_classes, "address": source.address, "rule": str(source.rule),
+         "classes": source.n_classes, "address": source.address, "positive": source.positive,
          "where": "scikit-learn" if source.built_in else str(find(source.name) or "")}
         for source in map(lookup, names())
     ]  # fmt: skip

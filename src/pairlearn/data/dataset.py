@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from pairlearn.data.cache import cache_folder, find_file
-from pairlearn.data.download import download
-from pairlearn.data.errors import DataCorruptError, DataUnavailableError
-from pairlearn.data.labels import to_signs
-from pairlearn.data.libsvm import parse_libsvm, read_text, text_digest
-from pairlearn.data.sources import Source, lookup
+from pairlearn.data.files import cache_folder, download, find_file, parse_libsvm, read_text
+from pairlearn.data.sources import DataCorruptError, DataUnavailableError, Source, lookup
 from pairlearn.typing import Vector
 
 
@@ -72,6 +69,49 @@ class Dataset:
         return f"Dataset({self.name!r}, n={self.n}, d={self.d}, n_positive={self.n_positive})"
 
 
+def to_signs(labels: ArrayLike, positive: float | None = None) -> Vector:
+    """Return labels in {-1, +1}.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n,)
+        The labels in the file.
+    positive : float, optional
+        The label that becomes +1. By default, of two classes, 1 if it occurs, else the larger one;
+        of more classes, as in the paper, the first half of them in sorted order.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        One sign for each example.
+
+    Examples
+    --------
+    >>> to_signs([1, 2, 2])
+    array([ 1., -1., -1.])
+    >>> to_signs([3, 1, 2])
+    array([-1.,  1., -1.])
+    """
+    values = np.asarray(labels, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise DataCorruptError("the labels contain NaN or infinity; remove or correct these rows.")
+    classes = np.unique(values)
+    if len(classes) < 2 or (positive is not None and positive not in classes):
+        shown = ", ".join(f"{label:g}" for label in classes[:6]) + ", ..." * (len(classes) > 6)
+        needed = "" if positive is None else f", one of them labelled {positive:g}"
+        raise DataCorruptError(
+            f"AUC needs two classes{needed}; the labels are {{{shown}}}. Add examples of the other "
+            "class, or name another label."
+        )
+    if positive is not None:
+        chosen = [positive]
+    elif len(classes) > 2:
+        chosen = list(classes[: len(classes) // 2])
+    else:
+        chosen = [1.0 if 1.0 in classes else classes[-1]]
+    return np.where(np.isin(values, chosen), 1.0, -1.0)
+
+
 def find(name: str) -> Path | None:
     """Return the file of a data set, or None if it is nowhere on this machine."""
     source = lookup(name)
@@ -115,44 +155,45 @@ def load(
     """
     source = lookup(name)
     if source.built_in:
-        return _built_in(source, name)
-    path = find_file(source)
-    if path is None:
-        if not download_missing:
+        from sklearn import datasets
+
+        bunch = getattr(datasets, f"load_{source.name.removesuffix('_8')}")()
+        X = np.ascontiguousarray(bunch.data, dtype=np.float64)
+        labels = np.asarray(bunch.target, dtype=np.float64)
+        features, origin = tuple(map(str, bunch.feature_names)), "scikit-learn"
+        digest = array_digest(X, labels)
+    else:
+        path = find_file(source)
+        if path is None and not download_missing:
             raise DataUnavailableError(
                 f"{name} is not on this machine; run `python -m pairlearn.data fetch {name}`, or "
-                "put the "
-                "file into the folder that PAIRLEARN_DATA names."
+                "put the file into the folder that PAIRLEARN_DATA names."
             )
-        path = fetch(source, progress=progress, verify_digest=verify_digest)
-    X, labels, digest = verify(source, path, verify_digest=verify_digest, dense=dense)
-    return _made(source, name, X, labels, str(path), digest)
+        path = path or _fetch(source, progress, verify_digest)
+        X, labels, digest = verify(source, path, verify_digest=verify_digest, dense=dense)
+        features, origin = (), str(path)
+    rule = (
+        "first half of the sorted classes is +1, the others are -1"
+        if source.positive is None
+        else f"label {source.positive:g} is +1, the others are -1"
+    )
+    y, classes = to_signs(labels, source.positive), tuple(np.unique(labels).tolist())
+    return Dataset(X, y, name, rule, classes, origin, digest, features)
 
 
-def fetch(
-    source: Source,
-    *,
-    folder: Path | None = None,
-    verify_digest: bool = True,
-    progress: Callable[[int, int | None], None] | None = None,
-    **options: Any,
+def _fetch(
+    source: Source, progress: Callable[[int, int | None], None] | None, verify_digest: bool
 ) -> Path:
-    """Fetch the file of a data set into the cache or into `folder`, and verify it.
-
-    Shape and classes are always checked, the digest if it is known. `options` go to `download`.
-    """
-    if source.built_in:
-        raise ValueError(f"{source.name} ships with scikit-learn; there is nothing to fetch.")
-    target = (folder or cache_folder()) / source.file_name
+    """Fetch the file of a data set into the cache, once it is verified; record its digest."""
     digests = []
 
     def check(path: Path) -> None:
         _, labels, digest = verify(source, path, verify_digest=verify_digest)
-        _signs(source, labels, source.address)
+        to_signs(labels, source.positive)
         digests.append(digest)
 
-    download(source.address, target, check=check, progress=progress, **options)
-    # if no digest is published, record the first one seen, to notice later damage
+    target = cache_folder() / source.file_name
+    download(source.address, target, check=check, progress=progress)
     _recorded(target).write_text(digests[0] + "\n", encoding="utf-8")
     return target
 
@@ -160,25 +201,25 @@ def fetch(
 def verify(
     source: Source, path: Path, *, verify_digest: bool = True, dense: bool | None = None
 ) -> tuple[Any, Vector, str]:
-    """Check a file against `lookup`; return X, labels and the sha256 of the text.
+    """Check a file against the facts about the set; return X, labels and the sha256 of the text.
 
     A wrong digest, number of examples, features or classes raises a DataCorruptError.
     """
     text = read_text(path)
-    digest = text_digest(text)
-    recorded = _recorded(path)
-    if verify_digest and recorded.is_file():
-        expected = recorded.read_text(encoding="utf-8").strip()
-        if digest != expected:
-            raise _wrong_digest(path, digest, expected)
-    elif (
-        verify_digest
-        and source.sha256
-        and digest not in source.sha256
-        # the site's archive may hold other bytes than the text with the known digest
-        and not (source.archive_md5 and _archive_md5(path) == source.archive_md5)
-    ):
-        raise _wrong_digest(path, digest, source.sha256[0])
+    digest = hashlib.sha256(text).hexdigest()
+    if verify_digest:
+        recorded, expected = _recorded(path), source.sha256
+        if recorded.is_file():
+            expected = recorded.read_text(encoding="utf-8").strip()
+        elif source.md5 and _md5(path) == source.md5:
+            # the site's archive may hold other bytes than the text with the known digest
+            expected = ""
+        if expected and digest != expected:
+            raise DataCorruptError(
+                f"{path} has sha256 {digest[:12]}..., expected {expected[:12]}...; delete it and "
+                "fetch it again, or take it as it is with verify_digest=False if you know what it "
+                "is."
+            )
     dense = not source.sparse if dense is None else dense
     X, labels = parse_libsvm(text, dense=dense, origin=str(path))
     n, d = X.shape
@@ -195,50 +236,15 @@ def verify(
     return X, labels, digest
 
 
-def _signs(source: Source, labels: Vector, origin: str) -> Vector:
-    try:
-        return to_signs(labels, source.rule)
-    except DataCorruptError as error:
-        raise DataCorruptError(f"{origin}: {error}") from None
-
-
 def _recorded(path: Path) -> Path:
+    """Return the file with the digest that was seen when the data were fetched."""
     return path.with_name(path.name + ".sha256")
 
 
-def _archive_md5(path: Path) -> str:
+def _md5(path: Path) -> str:
     return hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
-
-
-def _wrong_digest(path: Path, digest: str, expected: str) -> DataCorruptError:
-    return DataCorruptError(
-        f"{path} has sha256 {digest[:12]}..., expected {expected[:12]}...; delete it and fetch it "
-        "again, or take it as it is with verify_digest=False if you know what it is."
-    )
 
 
 def array_digest(*arrays: Vector) -> str:
     """Return the sha256 of the bytes of arrays, for data without a text."""
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
-
-
-def _built_in(source: Source, name: str) -> Dataset:
-    """Load a data set that ships with scikit-learn."""
-    from sklearn import datasets
-
-    loaders = {
-        "breast_cancer": datasets.load_breast_cancer,
-        "digits": datasets.load_digits,
-        "digits_8": datasets.load_digits,
-    }
-    bunch = loaders[source.name]()
-    X = np.ascontiguousarray(bunch.data, dtype=np.float64)
-    labels = np.asarray(bunch.target, dtype=np.float64)
-    names = tuple(map(str, bunch.feature_names))
-    return _made(source, name, X, labels, "scikit-learn", array_digest(X, labels), names)
-
-
-def _made(source: Source, name: str, X: Any, labels: Vector, origin: str, *others: Any) -> Dataset:
-    """Return the data set; `others` are its digest and the names of its features."""
-    y, classes = _signs(source, labels, origin), tuple(float(label) for label in np.unique(labels))
-    return Dataset(X, y, name, str(source.rule), classes, origin, *others)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Split examples into training and test parts, and into folds for cross-validation."""
+"""Split examples into training and test parts, into folds, and scale features to [-1, 1].
+
+The paper's published code fits the scaling on all examples, including the test examples. Here the
+default ``"train"`` fits on the training part only; ``"paper"`` does as the paper.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.folds import deal, members_of, splits_of
 from pairlearn.validation import check_count, check_fraction, check_generator
 
+#: Scalings by name: fitted on the training part, fitted on all examples, none.
+SCALINGS = ("train", "paper", "none")
+#: Bytes of a dense matrix at most.
+_DENSE_LIMIT = 4 * 2**30
+
 
 class Split(NamedTuple):
     """Sorted indices of the training and the test examples."""
@@ -20,24 +29,8 @@ class Split(NamedTuple):
 
 
 def random_split(n: int, *, test_fraction: float = 0.2, rng: Any = None) -> Split:
-    """Return a random split, by default 80 % for training and 20 % for testing.
+    """Return a random split of n examples; floor((1 - test_fraction) n) of them are for training.
 
-    Parameters
-    ----------
-    n : int
-        The number of examples.
-    test_fraction : float, default=0.2
-        The share of test examples; the training part has floor((1 - test_fraction) n).
-    rng : Generator, int or None
-        The source of randomness.
-
-    Returns
-    -------
-    Split
-        Indices.
-
-    Examples
-    --------
     >>> split = random_split(10, rng=0)
     >>> len(split.train), len(split.test)
     (8, 2)
@@ -58,31 +51,14 @@ def random_split(n: int, *, test_fraction: float = 0.2, rng: Any = None) -> Spli
 def folds(n: int, n_folds: int = 5, *, y: ArrayLike | None = None, rng: Any = None) -> list[Split]:
     """Return the splits of one cross-validation; every example tests exactly once.
 
-    Parameters
-    ----------
-    n : int
-        The number of examples.
-    n_folds : int, default=5
-        The number of folds, whose sizes differ by at most one (for each class, with `y`).
-    y : array-like of shape (n,), optional
-        Labels. With them, each class is divided separately, so every fold has both classes and its
-        AUC is defined.
-    rng : Generator, int or None
-        The source of randomness.
+    With labels `y`, each class is divided separately, so every fold has both classes and its AUC is
+    defined. The sizes of the folds differ by at most one (for each class, with `y`).
 
-    Returns
-    -------
-    list of Split
-        One for each fold.
-
-    Examples
-    --------
     >>> [len(split.test) for split in folds(11, 5, rng=0)]
     [3, 2, 2, 2, 2]
     """
     check_count("n_folds", n_folds, minimum=2)
     check_count("n", n, minimum=n_folds)
-    generator = check_generator(rng)
     groups = [np.arange(n)]
     if y is not None:
         labels = np.asarray(y)
@@ -95,7 +71,7 @@ def folds(n: int, n_folds: int = 5, *, y: ArrayLike | None = None, rng: Any = No
                 f"the smallest class has {smallest} examples, fewer than {n_folds} folds; "
                 "use fewer folds or more data."
             )
-    fold = deal(groups, n, generator, n_folds=n_folds, onward=True)
+    fold = deal(groups, n, check_generator(rng), n_folds=n_folds, onward=True)
     return [Split(*one) for one in splits_of(fold)]
 
 
@@ -104,8 +80,6 @@ def repeated_folds(n: int, n_splits: int, *, n_folds: int = 5, rng: Any = None) 
 
     The paper mentions 25 random shuffles; its published code uses five repetitions of five folds.
 
-    Examples
-    --------
     >>> len(repeated_folds(100, 25, rng=0))
     25
     """
@@ -115,3 +89,37 @@ def repeated_folds(n: int, n_splits: int, *, n_folds: int = 5, rng: Any = None) 
     while len(splits) < n_splits:
         splits.extend(folds(n, n_folds, rng=generator))
     return splits[:n_splits]
+
+
+def prepare(
+    X: Any, train: NDArray[np.int64], test: NDArray[np.int64], *, scaling: str = "train"
+) -> tuple[Any, Any]:
+    """Return the scaled training and test examples.
+
+    `scaling` is fitted on the training part ("train"), on all examples as the paper does ("paper"),
+    or left out ("none"). A feature that is constant there becomes 0. Scaling fills the zeros of a
+    sparse matrix, so a large one is refused.
+
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> prepare(X, np.array([0, 1]), np.array([2]))[1]
+    array([[3.]])
+    >>> prepare(X, np.array([0, 1]), np.array([2]), scaling="paper")[1]
+    array([[1.]])
+    """
+    if scaling not in SCALINGS:
+        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
+    if scaling == "none":
+        return X[train], X[test]
+    if hasattr(X, "toarray"):
+        if 8 * X.shape[0] * X.shape[1] > _DENSE_LIMIT:
+            raise ValueError(
+                f"scaling would fill the zeros of a sparse matrix of shape {X.shape}; "
+                'use scaling="none".'
+            )
+        X = X.toarray()
+    seen = X if scaling == "paper" else X[train]
+    low, width = seen.min(axis=0), np.ptp(seen, axis=0)
+    varies = width > 0
+    factor = np.where(varies, 2.0 / np.where(varies, width, 1.0), 0.0)
+    offset = np.where(varies, -1.0 - low * factor, 0.0)
+    return X[train] * factor + offset, X[test] * factor + offset

@@ -27,7 +27,7 @@ __getattr__, __dir__, __all__ = door(
         "ratings.answers": "plot_ratings",
         "ratings.ratings": "PairwiseRatings",
         "ratings.votes": "Votes",
-        "shared.rules": "Costs DecisionRule Threshold",
+        "shared.decisions": "Costs DecisionRule Threshold",
         "shared.solvers": "SGD Exact Fitted Moments Solver",
         "shared.storage": "Storable register_storable",
         "stack.classifier": "AUCStack",

@@ -20,8 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.averaging import AVERAGINGS
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.shared.examples import validate_data
-from pairlearn.estimators.shared.features_seen import rows_and_targets
+from pairlearn.estimators.shared.examples import rows_and_targets, validate_data
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
@@ -31,16 +30,15 @@ from pairlearn.estimators.shared.solvers import (
     Solver,
     as_schedule,
     auto_steps,
+    check_solver,
     step_and_radius,
-    way_of,
 )
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import representatives, weigh
 from pairlearn.features import FeatureMap
 from pairlearn.losses import WINDOWS, PairLoss
 from pairlearn.metrics.entropy import DENSITIES, error_entropy
-from pairlearn.models.record import ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelRecord
 from pairlearn.pairings import PAIRINGS
 from pairlearn.problem import Problem
 from pairlearn.scores import LinearScore
@@ -257,7 +255,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             check_positive("bandwidth", self.bandwidth)
         self._loss(np.arange(2.0), np.random.default_rng(0))
         solver: Any = SOLVERS.make(self.solver)
-        way_of(solver, {SGD: SGD}, "EntropyRegressor")
+        check_solver(solver, (SGD,), "EntropyRegressor")
         step_and_radius(solver, "EntropyRegressor")
         return solver  # type: ignore[no-any-return]
 

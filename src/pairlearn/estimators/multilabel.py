@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.classes.coupling import pair_probabilities
+from pairlearn.estimators.shared.decisions import DecisionRule, as_rule
 from pairlearn.estimators.shared.examples import product, validate_data
-from pairlearn.estimators.shared.rules import DecisionRule, as_rule
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.metrics.auc import roc_auc
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_names, check_weights, refuse_masked
 

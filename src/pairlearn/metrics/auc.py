@@ -4,31 +4,13 @@
 from __future__ import annotations
 
 from operator import mul
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics._inputs import check_scores, is_positive, weighed_classes
+from pairlearn.metrics._inputs import Sample, check_scores, is_positive
 from pairlearn.typing import Mask, Vector
-
-
-def doubled_wins_of_each(values: Vector, positive: Mask) -> NDArray[np.int64]:
-    """Return twice the pairs in the right order that each example takes part in; a tie counts half.
-
-    Whole numbers, so their sums are exact.
-
-    >>> doubled_wins_of_each(np.array([0.1, 0.4, 0.4, 0.8]), np.array([False, False, True, True]))
-    array([4, 3, 3, 4])
-    """
-    # Equal scores count as one place, so the order among them does not matter.
-    order = np.argsort(values)
-    first, last = _ties(values[order])
-    ahead = positive[order]
-    below = np.concatenate(([0], np.cumsum(ahead)))
-    positives = below[first] + below[last + 1]
-    wins = np.empty(len(values), dtype=np.int64)
-    wins[order] = np.where(ahead, first + last + 1 - positives, 2 * below[-1] - positives)
-    return wins
 
 
 def doubled_wins(positive: Vector, negative: Vector) -> int:
@@ -66,13 +48,9 @@ def auc_of_classes(positive: Vector, negative: Vector) -> float:
 
 def doubled_wins_weighted(values: Vector, positive: Mask, weight: NDArray[np.int64]) -> int:
     """Return `doubled_wins` where a pair counts the product of its examples' whole weights."""
-    order = np.argsort(values)
-    first, last = _ties(values[order])
-    below = np.concatenate(([0], np.cumsum(np.where(positive, 0, weight)[order])))
-    ahead = positive[order]
-    beaten = (below[first] + below[last + 1])[ahead].tolist()
+    beaten = doubled_below(values[positive], values[~positive], weight[~positive])
     # Whole numbers of Python, which do not overflow.
-    return sum(map(mul, weight[order][ahead].tolist(), beaten))
+    return sum(map(mul, weight[positive].tolist(), beaten.tolist()))
 
 
 def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
@@ -95,39 +73,23 @@ def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None 
     float
         The AUC. Without weights it is a ratio of two whole numbers, rounded once.
 
-    Raises
-    ------
-    ValueError
-        If y does not hold exactly two classes, or if a class has no weight: there is no pair
-        to compare.
-
     Examples
     --------
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     0.875
     """
-    if sample_weight is not None:
-        return _weighted_auc(*weighed_classes(y, scores, sample_weight))
-    positive = is_positive(y)
-    values = check_scores("scores", scores, len(positive))
-    return auc_of(positive, values)
+    if sample_weight is None:
+        positive = is_positive(y)
+        return auc_of(positive, check_scores("scores", scores, len(positive)))
+    sample = Sample.of(y, {"scores": scores}, sample_weight)
+    positive, (values,) = is_positive(sample.labels), sample.scores
+    own, other = sample.weight[positive], sample.weight[~positive]
+    beaten = doubled_below(values[positive], values[~positive], other / other.sum())
+    return min(0.5 * float(own / own.sum() @ beaten), 1.0)
 
 
-def _weighted_auc(positive: Mask, values: Vector, weight: Vector) -> float:
-    total_positive = float(weight[positive].sum())
-    total_negative = float(weight[~positive].sum())
-    order = np.argsort(values, kind="stable")
-    first, last = _ties(values[order])
-    negative_weight = np.where(positive, 0.0, weight / total_negative)[order]
-    below = np.concatenate(([0.0], np.cumsum(negative_weight)))
-    beaten = 0.5 * (below[first] + below[last + 1])
-    share = np.where(positive, weight / total_positive, 0.0)[order]
-    return min(float(share @ beaten), 1.0)
-
-
-def _ties(ordered: Vector) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first and last position of the equals of each entry of a sorted vector."""
-    n = len(ordered)
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    counts = np.diff(np.concatenate((starts, [n])))
-    return np.repeat(starts, counts), np.repeat(starts + counts - 1, counts)
+def doubled_below(values: Vector, others: Vector, weight: NDArray[Any]) -> NDArray[Any]:
+    """Return twice the weight of the others below each value, and once that of its equals."""
+    order = np.argsort(others)
+    ordered, sums = others[order], np.concatenate(([0], np.cumsum(weight[order])))
+    return sums[np.searchsorted(ordered, values)] + sums[np.searchsorted(ordered, values, "right")]

@@ -32,11 +32,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pairlearn.metrics._curve import ROUNDING, Corners, corners
-from pairlearn.metrics._inputs import is_positive
-from pairlearn.metrics.partial import PartialAUC
+from pairlearn.metrics._inputs import ROUNDING, Corners, Sample, corners, is_positive
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_fraction, check_generator
 
@@ -146,20 +144,16 @@ def roc_band(
     >>> bool((band.low <= band.tpr).all() and (band.tpr <= band.high).all())
     True
     """
-    moved = _moved(y, scores, sample_weight, groups, confidence, n_resamples, random_state)
-    found = moved.found
+    found, (wide, tall), _ = _band(
+        y, scores, sample_weight, groups, confidence, n_resamples, random_state
+    )
     fpr, tpr = found.fpr, found.tpr
     # at a given rate, the highest point of the raised curve and the lowest of the lowered one
-    high = np.interp(fpr, fpr - moved.width_fpr, tpr + moved.width_tpr)
-    low = np.interp(-fpr, -(fpr + moved.width_fpr)[::-1], (tpr - moved.width_tpr)[::-1], right=0.0)
-    return RocBand(
-        fpr,
-        tpr,
-        np.clip(low, 0.0, tpr),
-        np.clip(high, tpr, 1.0),
-        np.concatenate(([np.inf], found.thresholds)),
-        float(confidence),
-    )
+    high = np.interp(fpr, fpr - wide, tpr + tall)
+    low = np.interp(-fpr, -(fpr + wide)[::-1], (tpr - tall)[::-1], right=0.0)
+    thresholds = np.concatenate(([np.inf], found.thresholds))
+    low, high = np.clip(low, 0.0, tpr), np.clip(high, tpr, 1.0)
+    return RocBand(fpr, tpr, low, high, thresholds, float(confidence))
 
 
 def precision_recall_band(
@@ -200,45 +194,30 @@ def precision_recall_band(
     """
     if prevalence is not None:
         check_fraction("prevalence", prevalence)
-    moved = _moved(y, scores, sample_weight, groups, confidence, n_resamples, random_state)
-    found = moved.found
-    fpr, tpr = found.fpr, found.tpr
-    share = moved.prevalence if prevalence is None else float(prevalence)
-    # at a given recall, the smallest and the largest false positive rate inside the band
-    least = np.interp(
-        -tpr, -(tpr + moved.width_tpr)[::-1], (fpr - moved.width_fpr)[::-1], right=0.0
+    found, (wide, tall), share = _band(
+        y, scores, sample_weight, groups, confidence, n_resamples, random_state
     )
-    most = np.interp(tpr, tpr - moved.width_tpr, fpr + moved.width_fpr)
+    fpr, tpr = found.fpr, found.tpr
+    share = share if prevalence is None else float(prevalence)
+    # at a given recall, the smallest and the largest false positive rate inside the band
+    least = np.interp(-tpr, -(tpr + tall)[::-1], (fpr - wide)[::-1], right=0.0)
+    most = np.interp(tpr, tpr - tall, fpr + wide)
     recall = tpr[1:]
 
     def precision_for(rate: Vector) -> Vector:
         caught = share * recall
-        accepted = caught + (1.0 - share) * rate
+        accepted = caught + (1.0 - share) * rate[1:]
         # if nothing is accepted, take the precision after the next positive
         return np.divide(caught, accepted, out=np.ones_like(caught), where=accepted > 0.0)
 
+    low, high = np.clip(most, fpr, 1.0), np.clip(least, 0.0, fpr)
+    precision, low, high = (precision_for(rate) for rate in (fpr, low, high))
     return PrecisionRecallBand(
-        recall,
-        precision_for(fpr[1:]),
-        precision_for(np.clip(most[1:], fpr[1:], 1.0)),
-        precision_for(np.clip(least[1:], 0.0, fpr[1:])),
-        found.thresholds,
-        share,
-        float(confidence),
+        recall, precision, low, high, found.thresholds, share, float(confidence)
     )
 
 
-@dataclass(frozen=True)
-class _Moved:
-    """A curve and the widths of its band."""
-
-    found: Corners
-    width_fpr: float
-    width_tpr: float
-    prevalence: float
-
-
-def _moved(
+def _band(
     y: ArrayLike,
     scores: ArrayLike,
     sample_weight: ArrayLike | None,
@@ -246,76 +225,58 @@ def _moved(
     confidence: float,
     n_resamples: int,
     random_state: Any,
-) -> _Moved:
+) -> tuple[Corners, tuple[float, float], float]:
     """Return the curve, the widths of its band in both directions, and the share of positives."""
     confidence = check_fraction("confidence", confidence)
     check_count("n_resamples", n_resamples, minimum=20)
-    sample = PartialAUC().checked_sample(y, {"scores": scores}, sample_weight, groups)
+    sample = Sample.of(y, {"scores": scores}, sample_weight, groups)
     positive, weight = is_positive(sample.labels), sample.weight
+    classes = ~positive, positive
     found = corners(positive, sample.scores[0], weight)
-    unit_tpr, unit_fpr = (
-        float(np.sqrt((weight[members] ** 2).sum()) / weight[members].sum())
-        for members in (positive, ~positive)
-    )
-    p, q = _turned(found.fpr, found.tpr, unit_fpr, unit_tpr)
-    n_steps = len(found.thresholds)
-    distances = []
+    units = [math.sqrt(weight[of] @ weight[of]) / float(weight[of].sum()) for of in classes]
+
+    def turned(fpr: Vector, tpr: Vector) -> tuple[Vector, Vector]:
+        return fpr / units[0] + tpr / units[1], tpr / units[1] - fpr / units[0]
+
+    p, q = turned(found.fpr, found.tpr)
+    n_steps, distances = len(found.thresholds), []
     rng = check_generator(random_state)
-    for resampled in _resamples(positive, weight, sample.groups, n_resamples, rng):
+    for resampled in _resamples(positive, sample, n_resamples, rng):
         rates = []
-        for members in (~positive, positive):
-            mass = np.bincount(found.step[members], resampled[members], minlength=n_steps)
+        for of in classes:
+            mass = np.bincount(found.step[of], resampled[of], minlength=n_steps)
             accepted = np.concatenate(([0.0], np.cumsum(mass)))
             rates.append(accepted / accepted[-1])
-        p_star, q_star = _turned(rates[0], rates[1], unit_fpr, unit_tpr)
+        p_star, q_star = turned(*rates)
         # the largest distance of two broken lines is at a corner of one of them
-        distances.append(
-            max(
-                float(np.abs(np.interp(p, p_star, q_star) - q).max()),
-                float(np.abs(np.interp(p_star, p, q) - q_star).max()),
-            )
-        )
+        ahead = np.abs(np.interp(p, p_star, q_star) - q).max()
+        distances.append(max(ahead, np.abs(np.interp(p_star, p, q) - q_star).max()))
     # half of the change of q is the multiple of the units
     width = 0.5 * float(np.quantile(distances, confidence, method="higher"))
     places = np.arange(len(weight)) if sample.groups is None else sample.groups
-    if width <= ROUNDING * p[-1] or any(np.ptp(places[of]) == 0 for of in (positive, ~positive)):
+    if width <= ROUNDING * p[-1] or any(np.ptp(places[of]) == 0 for of in classes):
         width = math.sqrt(0.5 * math.log(4.0 / (1.0 - confidence)))
-        unit_tpr, unit_fpr = (
-            1.0 / math.sqrt(sample.n_draws(weight * members)[0])
-            for members in (positive, ~positive)
-        )
-    return _Moved(
-        found, width * unit_fpr, width * unit_tpr, float(weight[positive].sum() / weight.sum())
-    )
-
-
-def _turned(fpr: Vector, tpr: Vector, unit_fpr: float, unit_tpr: float) -> tuple[Vector, Vector]:
-    return fpr / unit_fpr + tpr / unit_tpr, tpr / unit_tpr - fpr / unit_fpr
+        units = [1.0 / math.sqrt(sample.n_draws(weight * of)[0]) for of in classes]
+    share = float(weight[positive].sum() / weight.sum())
+    return found, (width * units[0], width * units[1]), share
 
 
 def _resamples(
-    positive: Mask,
-    weight: Vector,
-    groups: NDArray[np.int64] | None,
-    n_resamples: int,
-    rng: np.random.Generator,
+    positive: Mask, sample: Sample, n_resamples: int, rng: np.random.Generator
 ) -> Iterator[Vector]:
     """Yield weights of resampled examples: within each class, or of whole groups."""
-    if groups is None:
-        classes = [np.flatnonzero(positive), np.flatnonzero(~positive)]
-        for _ in range(n_resamples):
-            counts = np.empty(len(weight))
-            for rows in classes:
-                counts[rows] = np.bincount(
-                    rng.integers(len(rows), size=len(rows)), minlength=len(rows)
-                )
-            yield weight * counts
-        return
-    n_groups = int(groups.max()) + 1
+    weight, n_groups = sample.weight, sample.n_groups
     for _ in range(n_resamples):
+        if sample.groups is None or n_groups is None:
+            counts = np.empty(len(weight))
+            for rows in (np.flatnonzero(positive), np.flatnonzero(~positive)):
+                drawn = rng.integers(len(rows), size=len(rows))
+                counts[rows] = np.bincount(drawn, minlength=len(rows))
+            yield weight * counts
+            continue
         while True:
             drawn = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups)
-            resampled = weight * drawn[groups]
+            resampled = weight * drawn[sample.groups]
             # a resample without one of the classes has no curve
             if resampled[positive].any() and resampled[~positive].any():
                 break

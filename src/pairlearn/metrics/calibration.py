@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.metrics._curve import ROUNDING
-from pairlearn.metrics._inputs import is_positive
-from pairlearn.metrics.limits import spread_of
+from pairlearn.metrics._inputs import ROUNDING, is_positive
+from pairlearn.metrics.limits import share_limits, spread_of
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import check_count, check_fraction
@@ -178,7 +176,8 @@ def calibration_curve(
     """
     confidence = check_fraction("confidence", confidence)
     metric = CalibrationError(n_bins, strategy)
-    sample = metric.checked_sample(y, {"probabilities": probabilities}, sample_weight, groups)
+    given = {"probabilities": probabilities}
+    sample, (found,) = metric._measured(y, given, sample_weight, groups)
     positive, scores, weight = is_positive(sample.labels), sample.scores[0], sample.weight
     place = metric.bins(scores, weight)
     mass = np.bincount(place, weight)
@@ -186,29 +185,17 @@ def calibration_curve(
     observed = np.bincount(place, weight * positive) / mass
     z = NormalDist().inv_cdf(1.0 - 0.5 * (1.0 - confidence) / len(mass))
     limits = np.empty((2, len(mass)))
-    for k in range(len(mass)):
+    for k, share in enumerate(observed.tolist()):
         rows = np.flatnonzero(place == k)
-        groups = None if sample.groups is None else sample.groups[rows]
-        size = _effective_size(weight[rows], positive[rows], groups)
-        limits[:, k] = _wilson(float(observed[k]), size, z)
-    error = metric.measure_classes(positive, scores, weight).value
+        v = weight[rows]
+        codes = None
+        if sample.groups is not None:
+            codes = np.unique(sample.groups[rows], return_inverse=True)[1]
+        # the number of independent examples with the same variance of the share
+        one_class = np.zeros(len(rows), dtype=np.intp)
+        spread = spread_of(one_class, v * (positive[rows] - share) / v.sum(), v, codes, 1.0)
+        size = 1.0 if spread is None else spread.parts[0].size
+        limits[:, k] = share_limits(share, 0.0, (size, size), z)
     return CalibrationCurve(
-        predicted, observed, limits[0], limits[1], mass / mass.sum(), error, confidence
+        predicted, observed, limits[0], limits[1], mass / mass.sum(), found.value, confidence
     )
-
-
-def _effective_size(weight: Vector, positive: Mask, groups: Places | None) -> float:
-    """Return the number of independent examples with the same variance of the share."""
-    total = float(weight.sum())
-    share = float(weight @ positive) / total
-    codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    of_one_class = np.zeros(len(weight), dtype=np.intp)
-    spread = spread_of(of_one_class, weight * (positive - share) / total, weight, codes, 1.0)
-    return 1.0 if spread is None else spread.parts[0].size
-
-
-def _wilson(share: float, size: float, z: float) -> tuple[float, float]:
-    shift = z * z / size
-    middle = (share + 0.5 * shift) / (1.0 + shift)
-    half = math.sqrt(shift * share * (1.0 - share) + 0.25 * shift * shift) / (1.0 + shift)
-    return max(middle - half, 0.0), min(middle + half, 1.0)

@@ -8,9 +8,6 @@ these pairs in which that one has the higher score; equal scores count one half.
 **Ties in time.** An example that is censored at time t has outlived an event at t, so the two can
 be compared. Two events at one time cannot. scikit-survival counts pairs in the same way.
 
-**Cost.** Examples are visited in the order of time, and a Fenwick tree over the ranks of the scores
-answers how many of those before lie below: O(n log n).
-
 **Interval.** An example plays two roles: as the earlier one of its pairs, if it had its event, and
 as the later one. With the pairs that it is in as its weight, C is the AUC between the earlier and
 the later roles, and an example is a group of the two roles it plays. The limits are those of
@@ -32,13 +29,12 @@ of deviations :math:`h_{ij}` of pairs has the variance
 
 So the variance is :math:`\max\{\sum_k \psi_k^2 - Q, \, Q\}` with Q the sum of the squared
 deviations of the comparable pairs over D^2. Where C is near 1 most of the variance is noise of
-single pairs: without Q it was 1.4 times the true one at C = .97 with 30 events of 40 examples, and
-is .94 times with it. With groups nothing is taken off.
+single pairs. With groups nothing is taken off.
 
 The limits take the geometric mean of Newcombe's variance and the estimated one as that of 4 more
 examples (`by_factor`), and of 1/4 on the other side: times that depend on a risk vary less than
-scores of two classes do. These numbers were chosen on simulated times of other seeds than those of
-``python -m benchmarks.concordance_coverage``, which prints how often intervals hold the truth.
+scores of two classes do. ``python -m benchmarks.concordance_coverage`` prints how often intervals
+hold the truth.
 
 References
 ----------
@@ -51,15 +47,16 @@ adequacy of risk prediction procedures with censored survival data, Statistics i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.metrics._inputs import Sample
 from pairlearn.metrics.limits import Spread, score_limits, spread_of
-from pairlearn.metrics.metric import Interval, Measured, Metric, Sample, interval_of
+from pairlearn.metrics.metric import Interval, Measured, Metric, limits_of
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import check_flag, check_number, float_array, refuse_masked
 
@@ -72,20 +69,9 @@ SURVIVAL = np.dtype([("event", np.bool_), ("time", np.float64)])
 def survival_times(y: Any) -> NDArray[Any]:
     """Return events and times as an array with the fields "event" and "time".
 
-    Parameters
-    ----------
-    y : structured array, data frame or array-like of shape (n, 2)
-        The event and the time of each example: an array with two fields, as scikit-survival has
-        it; a frame with the columns "event" and "time"; or two columns, the event first. An event
-        is true or 1, a censored example false or 0.
+    `y` is an array with two fields, as scikit-survival has it, a frame with the columns "event" and
+    "time", or two columns, the event first. An event is true or 1, a censored example false or 0.
 
-    Returns
-    -------
-    ndarray of shape (n,)
-        With the fields "event" and "time".
-
-    Examples
-    --------
     >>> survival_times([[1, 2.5], [0, 4.0]])
     array([( True, 2.5), (False, 4. )],
           dtype=[('event', '?'), ('time', '<f8')])
@@ -242,67 +228,16 @@ class _Censoring:
 
 
 @dataclass(frozen=True)
-class MeasuredConcordance(Measured):
-    """A concordance index with the influence of each role of each example.
+class _MeasuredConcordance(Measured):
+    """An index with `roles`, the influences of the examples as the earlier one, then as the later.
 
-    Parameters
-    ----------
-    value, influence, n_terms, floor, ceiling, reach, base, cautious, draws
-        As in `Measured`.
-    roles : ndarray of shape (2 n,)
-        The influences of the examples as the earlier one of a pair, and then as the later one.
-    pairs : ndarray of shape (2 n,)
-        The weights of the pairs in which they play these roles.
-    pair_noise : float
-        Q, the part of the variance that the influences count twice.
+    `pairs` are the weights of the pairs in which they play these roles, and `pair_noise` is Q, the
+    part of the variance that the influences count twice.
     """
 
     roles: Vector | None = None
     pairs: Vector | None = None
     pair_noise: float = 0.0
-
-
-@dataclass(frozen=True)
-class _SurvivalSample(Sample):
-    """A sample whose examples are members of both roles, not of classes."""
-
-    @property
-    def members(self) -> NDArray[np.intp]:
-        """One class of all examples, for the difference of two values."""
-        return np.zeros(len(self.labels), dtype=np.intp)
-
-    def interval(self, found: Measured, confidence: float) -> Interval:
-        """Return the interval of a concordance index, see the top of the module."""
-        assert isinstance(found, MeasuredConcordance)
-        assert found.roles is not None
-        assert found.pairs is not None
-        n = len(self.labels)
-        of = np.arange(n) if self.groups is None else self.groups
-        whole, spread = self.spread(found.influence, 1.0), None
-        if whole is not None:
-            held = np.flatnonzero(found.pairs)
-            roles = spread_of(
-                (held < n).astype(np.intp),
-                found.roles[held],
-                found.pairs[held],
-                np.concatenate((of, of))[held],
-                1.0,
-            )
-            if roles is not None:
-                variance = whole.error**2
-                if int(of.max()) + 1 == n and variance > 0.0:
-                    variance = max(variance - found.pair_noise, found.pair_noise)
-                error = math.nan if math.isnan(roles.error) else math.sqrt(variance)
-                total = sum(part.variance for part in roles.parts)
-                spread = Spread(error, roles.parts, variance / total if total > 0.0 else 1.0)
-        if spread is not None and spread.error > 0.0 and 0.0 < found.value < 1.0:
-            low, high = score_limits(
-                found.value, spread, (1.0, 1.0), confidence, extra=_EXTRA, by_factor=True
-            )
-            return Interval(found.value, low, high, spread.error, float(confidence))
-        return interval_of(
-            found, spread, self.n_terms(found.n_terms), confidence, n_groups=int(of.max()) + 1
-        )
 
 
 @dataclass(frozen=True)
@@ -358,16 +293,42 @@ class ConcordanceIndex(Metric):
         if self.tau is not None and not math.isfinite(check_number("tau", self.tau)):
             raise ValueError(f"tau must be a finite time or None, got {self.tau!r}.")
 
-    def checked_sample(
-        self,
-        y: ArrayLike,
-        scores: dict[str, ArrayLike],
-        sample_weight: ArrayLike | None,
-        groups: ArrayLike | None,
-    ) -> Sample:
-        """Return checked arguments without examples of weight zero; `scores` are given by name."""
-        sample = super().checked_sample(survival_times(y), scores, sample_weight, groups)
-        return _SurvivalSample(sample.labels, sample.scores, sample.weight, sample.groups)
+    def _labels(self, y: ArrayLike) -> ArrayLike:
+        return survival_times(y)
+
+    def _members(self, labels: NDArray[Any]) -> NDArray[np.intp]:
+        # one class of all examples, for the difference of two values
+        return np.zeros(len(labels), dtype=np.intp)
+
+    def _interval_of(self, found: Measured, sample: Sample, confidence: float) -> Interval:
+        assert isinstance(found, _MeasuredConcordance)
+        assert found.roles is not None
+        assert found.pairs is not None
+        n = len(sample.labels)
+        of = np.arange(n) if sample.groups is None else sample.groups
+        sample = replace(sample, groups=of)
+        whole, spread = self._spread(found.influence, sample, 1.0), None
+        held = np.flatnonzero(found.pairs)
+        roles = spread_of(
+            (held < n).astype(np.intp),
+            found.roles[held],
+            found.pairs[held],
+            np.concatenate((of, of))[held],
+            1.0,
+        )
+        if whole is not None and roles is not None:
+            variance = whole.error**2
+            if sample.n_groups == n and variance > 0.0:
+                variance = max(variance - found.pair_noise, found.pair_noise)
+            error = math.nan if math.isnan(roles.error) else math.sqrt(variance)
+            total = sum(part.variance for part in roles.parts)
+            spread = Spread(error, roles.parts, variance / total if total > 0.0 else 1.0)
+            if error > 0.0 and 0.0 < found.value < 1.0:
+                low, high = score_limits(
+                    found.value, spread, (1.0, 1.0), confidence, extra=_EXTRA, by_factor=True
+                )
+                return Interval(found.value, low, high, error, float(confidence))
+        return limits_of(found, spread, sample, confidence)
 
     def measure(self, labels: NDArray[Any], scores: Vector, weight: Vector) -> Measured:
         """Return the value and its influences."""
@@ -398,7 +359,7 @@ class ConcordanceIndex(Metric):
         influence = as_early + as_late
         if censoring is not None:
             influence -= 2.0 * censoring.influence(as_early)
-        return MeasuredConcordance(
+        return _MeasuredConcordance(
             value,
             influence,
             int(np.count_nonzero(early)),

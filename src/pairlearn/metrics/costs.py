@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.metrics._curve import ROUNDING, corners
-from pairlearn.metrics._inputs import check_scores, is_positive, weighed_classes
+from pairlearn.metrics._inputs import ROUNDING, Sample, corners, is_positive
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_number, check_positive
@@ -103,13 +102,9 @@ def cheapest_threshold(
         check_positive("false_positive", false_positive),
         check_positive("false_negative", false_negative),
     )
-    if sample_weight is None:
-        positive = is_positive(y)
-        weight = np.ones(len(positive))
-        values = check_scores("scores", scores, len(positive))
-    else:
-        positive, values, weight = weighed_classes(y, scores, sample_weight)
-    found = corners(positive, values, weight)
+    sample = Sample.of(y, {"scores": scores}, sample_weight)
+    positive, weight = is_positive(sample.labels), sample.weight
+    found = corners(positive, sample.scores[0], weight)
     # summed from the other end: a difference of sums would lose few positives among many
     masses = np.bincount(found.step, np.where(positive, weight, 0.0))
     missed = np.append(np.cumsum(masses[::-1])[::-1], 0.0)

@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Confidence intervals and tests of an AUC: DeLong's variance from ranks, in O(n log n).
 
-The AUC is a U-statistic. Each positive has a *placement* V_i, the share of negatives that it beats,
-and each negative V_j, the share of positives that beat it; the AUC is the mean of either. DeLong's
-variance is S+ / n+ + S- / n-, with S+ and S- the sample variances of the placements, which Sun and
-Xu obtain from ranks alone: V_i = (rank of i among all - rank of i among positives) / n-.
+Each positive has a *placement* V_i, the share of negatives that it beats, and each negative V_j,
+the share of positives that beat it; the AUC is the mean of either. DeLong's variance is S+ / n+ +
+S- / n-, with S+ and S- the sample variances of the placements. These are the influences of
+`PartialAUC()`, whose interval and test these are, with exact values.
 
-The interval is that of `pairlearn.metrics.limits`: it knows that few positives carry the variance
-of a good score. Two scores that rank alike have a difference without variance. A bound for every
-sample size then replaces the test: cut the sample into k = min(n+, n-) disjoint pairs; the AUC is
-an average, over all such cuts, of means of k independent terms, so Hoeffding's inequality holds
-with k terms.
+Two scores that rank alike have a difference without variance. A bound for every sample size then
+replaces the test: cut the sample into k = min(n+, n-) disjoint pairs; the AUC is an average, over
+all such cuts, of means of k independent terms, so Hoeffding's inequality holds with k terms.
 
 References
 ----------
 E. DeLong, D. DeLong and D. Clarke-Pearson, Comparing the areas under two or more correlated
 receiver operating characteristic curves, Biometrics 44, 1988.
-X. Sun and W. Xu, Fast implementation of DeLong's algorithm for comparing the areas under
-correlated receiver operating characteristic curves, IEEE Signal Processing Letters 21, 2014.
 W. Hoeffding, Probability inequalities for sums of bounded random variables, JASA 58, 1963, 5b.
 """
 
@@ -27,17 +23,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pairlearn.metrics._inputs import check_scores, is_positive
-from pairlearn.metrics.auc import doubled_wins_of_each
-from pairlearn.metrics.limits import Part, Spread, participation, score_limits
-from pairlearn.metrics.metric import Comparison, Interval, comparison_of
-from pairlearn.typing import Mask, Vector
+from pairlearn.metrics._inputs import is_positive
+from pairlearn.metrics.auc import auc_of
+from pairlearn.metrics.limits import Part, Spread, score_limits
+from pairlearn.metrics.metric import Comparison, Interval
+from pairlearn.metrics.partial import PartialAUC
 from pairlearn.validation import check_fraction
 
-Wins = NDArray[np.int64]
 #: Number of examples, mean of their wins, sum of squared deviations, least and most wins.
 Facts = tuple[int, float, float, float, float]
 
@@ -84,7 +78,7 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
     r"""Return the AUC with DeLong's standard error and a confidence interval.
 
     The interval allows for the few examples that carry the variance of a good score; it is not
-    symmetric, and stays inside [0, 1].
+    symmetric, and stays inside [0, 1]. `PartialAUC().interval` takes weights and groups too.
 
     Parameters
     ----------
@@ -102,13 +96,12 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
 
     Notes
     -----
-    Let a be the AUC, and A and B the parts S+ / n+ and S- / n- of DeLong's variance.
-    The limits are the ends of {t : (a - t)^2 <= z^2 V(t)}, where V(t) has Newcombe's shape and the
-    size of DeLong's variance, corrected where few examples matter; `pairlearn.metrics.limits` has
-    the formulas. On normal scores it holds the truth in .935 to .975 of all samples from 10
-    positives on, for AUC from .5 to .995. If positives spread twice as widely as negatives it is
-    .90: no interval can know of rare bad positives that are not in the sample. See the guide for
-    the table.
+    Let a be the AUC. The limits are the ends of {t : (a - t)^2 <= z^2 V(t)}, where V(t) has
+    Newcombe's shape and the size of DeLong's variance, corrected where few examples matter;
+    `pairlearn.metrics.limits` has the formulas. On normal scores it holds the truth in .935 to .975
+    of all samples from 10 positives on, for AUC from .5 to .995. If positives spread twice as
+    widely as negatives it is .90: no interval can know of rare bad positives that are not in the
+    sample. See the guide for the table.
 
     A perfect score, constant scores (standard error 0) and a class of one example (NaN) have an
     interval by the same formulas, with Newcombe's variance alone.
@@ -119,10 +112,11 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
     >>> round(found.auc, 3), round(found.low, 3), round(found.high, 3)
     (0.889, 0.335, 0.989)
     """
-    confidence = check_fraction("confidence", confidence)
-    positive = is_positive(y)
-    up, down = _wins(positive, check_scores("scores", scores, len(positive)))
-    return auc_interval(_mean(up, down), _spread(up, down), confidence)
+    confidence, metric = check_fraction("confidence", confidence), PartialAUC()
+    sample, (found,) = metric._measured(y, {"scores": scores})
+    spread = metric._spread(found.influence, sample, 1.0)
+    assert spread is not None
+    return auc_interval(auc_of(is_positive(sample.labels), sample.scores[0]), spread, confidence)
 
 
 def auc_interval(auc: float, spread: Spread, confidence: float) -> AUCInterval:
@@ -221,55 +215,25 @@ def compare_auc(
     >>> a = [1, 2, 3, 5, 4, 6, 7, 8]
     >>> b = [1, 6, 3, 7, 4, 2, 5, 8]
     >>> found = compare_auc(y, a, b)
-    >>> found.difference, round(found.z, 3), round(found.p_value, 3)
+    >>> round(found.difference, 3), round(found.z, 3), round(found.p_value, 3)
     (0.375, 1.643, 0.16)
     """
-    confidence = check_fraction("confidence", confidence)
-    positive = is_positive(y)
-    n = len(positive)
-    up_a, down_a = _wins(positive, check_scores("scores_a", scores_a, n))
-    up_b, down_b = _wins(positive, check_scores("scores_b", scores_b, n))
-    up, down = up_a - up_b, down_a - down_b
-    both = (
-        auc_interval(_mean(up_a, down_a), _spread(up_a, down_a), confidence),
-        auc_interval(_mean(up_b, down_b), _spread(up_b, down_b), confidence),
-    )
-    k = min(len(up), len(down))
-    return comparison_of(AUCComparison, both, _mean(up, down), _spread(up, down), k)
-
-
-def _wins(positive: Mask, values: Vector) -> tuple[Wins, Wins]:
-    """Return twice the wins of each positive, and of each negative."""
-    wins = doubled_wins_of_each(values, positive)
-    return wins[positive], wins[~positive]
-
-
-def _mean(up: Wins, down: Wins) -> float:
-    return int(up.sum()) / (2 * len(up) * len(down))
-
-
-def _spread(up: Wins, down: Wins) -> Spread:
-    """Return DeLong's variance, by class; whole numbers of wins make a zero variance exactly 0."""
-    facts = []
-    for wins in (up, down):
-        mean, squares = float(wins.mean()), 0.0
-        if np.ptp(wins):
-            squares = len(wins) * float(wins.var())
-        facts.append((len(wins), mean, squares, float(wins.min()), float(wins.max())))
-    return delong_spread(facts[0], facts[1])
+    found = PartialAUC().compare(y, scores_a, scores_b, confidence=confidence)
+    return AUCComparison(**vars(found))
 
 
 def delong_spread(up: Facts, down: Facts) -> Spread:
     """Return the spread of an AUC, from facts about twice the wins of each class.
 
-    The facts of a class are the number of its examples, the mean of their wins, the sum of squared
-    deviations, the least and the most. The wins of a negative are the positives that beat it.
+    The wins of a negative are the positives that beat it.
     """
     parts = []
-    for facts, n_others in ((down, up[0]), (up, down[0])):
-        n, _, squares, _, _ = facts
+    for (n, mean, squares, low, high), n_others in ((down, up[0]), (up, down[0])):
         variance = squares / (n - 1) / n / (2 * n_others) ** 2 if n > 1 else 0.0
-        parts.append(Part(variance, participation(*facts), float(n)))
+        effective = 0.0
+        if high > low and squares > 0.0:
+            effective = min(n * d * d / (squares / n + d * d) for d in (high - mean, mean - low))
+        parts.append(Part(variance, effective, float(n)))
     error = math.nan
     if min(up[0], down[0]) > 1:
         error = math.sqrt(parts[0].variance + parts[1].variance)

@@ -17,45 +17,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.metrics.auc import doubled_below
 from pairlearn.metrics.metric import Measured, Metric
 from pairlearn.metrics.partial import PartialAUC
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_flag, float_array
 
-#: With at most this number of examples, all pairs of examples are compared at once.
-_FEW_EXAMPLES = 4_096
-
 
 def mean_pair_auc(codes: Places, scores: Vector, weight: Vector, n_classes: int) -> float:
-    """Return ``HandTill(pairs=True)`` of classes 0, 1, ..., without its influences.
-
-    Few examples of many classes are compared class by class with all later ones: a curve for each
-    pair of classes would cost far more than its few examples.
-    """
-    if len(codes) > _FEW_EXAMPLES:
-        metric = HandTill(pairs=True, classes=tuple(range(n_classes)))
-        return metric(codes, scores, sample_weight=weight)
-    kept = np.flatnonzero(weight > 0.0)
-    codes, scores, weight = codes[kept], scores[kept], weight[kept]
-    masses = np.bincount(codes, weight, minlength=n_classes)
-    areas: list[Vector] = []
-    begin = 0
-    for first in range(n_classes - 1):
-        own, later = np.flatnonzero(codes == first), np.flatnonzero(codes > first)
-        places = codes[later] - first - 1
-        columns = begin + places
-        begin += n_classes - first - 1
-        if not len(own) or not len(later):
-            continue
-        low, high = scores[np.ix_(own, columns)], scores[later, columns]
-        wins = weight[own] @ ((high > low) + 0.5 * (high == low))
-        won = np.bincount(places, weight[later] * wins, minlength=n_classes - first - 1)
-        present = masses[first + 1 :] > 0.0
-        areas.append(won[present] / (masses[first] * masses[first + 1 :][present]))
+    """Return ``HandTill(pairs=True)`` of classes 0, 1, ..., without its influences."""
+    members = [np.flatnonzero((codes == code) & (weight > 0.0)) for code in range(n_classes)]
+    areas = []
+    for column, (first, second) in enumerate(combinations(members, 2)):
+        if len(first) and len(second):
+            own, other = weight[second], weight[first]
+            below = doubled_below(scores[second, column], scores[first, column], other)
+            areas.append(0.5 * float(own @ below) / (own.sum() * other.sum()))
     if not areas:
         raise ValueError("y must hold at least two classes; there is no pair to compare.")
     # Rounding of weights must not make an area of more than 1.
-    return min(float(np.mean(np.concatenate(areas))), 1.0)
+    return min(float(np.mean(areas)), 1.0)
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Limits of a value from few examples that matter: the method behind all intervals of areas.
 
-The usual interval, value +- 1.96 standard errors or the same on the logit scale, fails where a
-score is good. At an AUC of .99 most positives lose to no negative, and a few lose to many. The
-variance is the sum over those few: often the sample holds too few of them, the value is then too
-high *and* the standard error too small, and the lower limit lies above the truth. Three things
+The usual interval, value +- 1.96 standard errors, also on the logit scale, fails where a score is
+good. At an AUC of .99 most positives lose to no negative, and a few lose to many: often the sample
+holds too few of them, the value is then too high *and* the standard error too small. Three things
 repair it.
 
 **The variance depends on the truth** (a score interval). The limits are the ends of
 
 .. math:: \{t : (\hat a - t)^2 \le z^2 V(t)\},
 
-with :math:`V(t)` the variance that the estimate would have if t were the truth. Its shape is that
-of Newcombe's method 5: a class of size p that meets another of size q adds
+with :math:`V(t)` the variance of the estimate if t were the truth. Its shape is that of Newcombe's
+method 5: a class of size p that meets another of size q adds
 
 .. math::
 
@@ -21,12 +20,11 @@ of Newcombe's method 5: a class of size p that meets another of size q adds
 
 which is Hanley and McNeil's variance for exponential scores, made symmetric in the two classes.
 Where an example counts all or nothing, as a positive does in a small part of a curve, its variance
-is that of a share, t (1 - t), about four times as large near 1. So c is
-:math:`(1 - b) \, c(t) + b \, t (1 - t)` for a class whose examples count all or nothing with the
-share b; b = 0 for the AUC.
+is that of a share. So c is :math:`(1 - b) \, c(t) + b \, t (1 - t)` for a class whose examples
+count all or nothing with the share b; b = 0 for the AUC.
 
 **The number of examples that matter.** Let :math:`x_i` be the influences of one class (for the AUC
-the placements, see `roc_auc_interval`). The *effective number*
+DeLong's placements). The *effective number*
 
 .. math::
 
@@ -44,17 +42,14 @@ Newcombe's, as if k more examples had shown that one,
           V(t) = \sum_{classes} N(t) \, A' / N(\hat a),
 
 and z is Student's quantile with Satterthwaite's degrees of freedom
-:math:`(\sum A')^2 / \sum ((1 - b)^2 A'^2 / (e + 3))`: the variance of a share is known, not
-estimated. The limit on the side of 1/2 takes k = 3 and Student's
-quantile: it is the one that few losses leave too close. The other limit takes k = 1 and the normal
-quantile. So that no limit jumps where the value passes 1/2, the other limit goes over to the first
-kind by the weight :math:`w = (4 \hat a (1 - \hat a))^4`, which is 1 at 1/2 and .017 at .9.
+:math:`(\sum A')^2 / \sum ((1 - b)^2 A'^2 / (e + 3))`: the variance of a share is known. The limit
+on the side of 1/2 takes k = 3 and Student's quantile: it is the one that few losses leave too
+close. The other limit takes k = 1 and the normal quantile, and goes over to the first kind by the
+weight :math:`w = (4 \hat a (1 - \hat a))^4`, so that no limit jumps where the value passes 1/2.
 
 A perfect score, constant scores and a single example of a class need no case of their own: there
-e = 0, and the variance is Newcombe's.
-
-The numbers 3, 1 and 4 were chosen on simulated normal scores, for AUC from .5 to .995 and from 10
-positives on; ``python -m benchmarks.coverage`` prints how often the intervals hold the truth.
+e = 0, and the variance is Newcombe's. The numbers 3, 1 and 4 were chosen on simulated normal
+scores; ``python -m benchmarks.coverage`` prints how often the intervals hold the truth.
 
 References
 ----------
@@ -103,8 +98,8 @@ class Part:
 class Spread:
     """The standard error of a value, and the parts of its variance.
 
-    `common` is the whole variance divided by the sum of the parts. It differs from 1 if groups hold
-    examples of several classes.
+    `common` is the whole variance divided by the sum of the parts, 1 unless groups hold examples of
+    several classes.
     """
 
     error: float
@@ -126,13 +121,6 @@ class Spread:
         return total**2 / sum(part.variance**2 / max(part.effective, 1.0) for part in parts)
 
 
-def participation(n: int, mean: float, squares: float, low: float, high: float) -> float:
-    """Return the effective number of n values; `squares` is the sum of squared deviations."""
-    if not high > low or squares <= 0.0:
-        return 0.0
-    return min(n * d * d / (squares / n + d * d) for d in (high - mean, mean - low))
-
-
 def spread_of(
     members: NDArray[np.intp],
     influence: Vector,
@@ -142,31 +130,20 @@ def spread_of(
 ) -> Spread | None:
     r"""Return the spread of a value, from the influences of its examples; None for one group.
 
-    Parameters
-    ----------
-    members : ndarray of shape (n,)
-        The class of each example, from 0 without gaps.
-    influence, weight : ndarray of shape (n,)
-        The influence and the weight of each example.
-    groups : ndarray of shape (n,), optional
-        The group of each example, from 0 without gaps.
-    width : float
-        The range of the value; what varies by 1e-12 of it does not vary.
+    `members` has the class of each example and `groups` its group, both from 0 without gaps.
+    `width` is the range of the value; what varies by 1e-12 of it does not vary.
 
-    Notes
-    -----
     Let :math:`P_{cg}` be the sum of the influences of class c in group g, and :math:`G_c` the
     number of groups that hold class c. The variance is Obuchowski's,
 
     .. math:: \sum_c \frac{G_c}{G_c - 1} \sum_g P_{cg}^2
-              + \frac{G}{G - 1} \sum_{c \ne d} \sum_g P_{cg} P_{dg}.
+              + \frac{G}{G - 1} \sum_{c \ne d} \sum_g P_{cg} P_{dg},
 
-    If each example is a group of its own, it is DeLong's.
-
-    The size of a class is the number of its examples divided by the design effect: how many times
-    larger the variance is than that of independent examples. It comes from the influences, averaged
-    with the design effect of equal examples in each group as if three more groups had shown that
-    one. With few groups a smaller one may be chance.
+    which is DeLong's if each example is a group of its own. The size of a class is the number of
+    its examples divided by the design effect: how many times larger the variance is than that of
+    independent examples. It comes from the influences, averaged with the design effect of equal
+    examples in each group as if three more groups had shown that one, since with few groups a
+    smaller one may be chance.
     """
     n_groups = len(members) if groups is None else int(groups.max()) + 1
     if groups is not None and n_groups < 2:
@@ -224,33 +201,12 @@ def score_limits(
 ) -> tuple[float, float]:
     """Return the limits of a value between 0 and 1; see the top of this module.
 
-    Parameters
-    ----------
-    share : float
-        The value.
-    spread : Spread
-        Its variance, in the units of the value.
-    reach : sequence of float
-        For each class, how much one of n examples can change the value at most, in units of 1/n.
-        It is 1 for the AUC. The class counts as one of size n / reach.
-    confidence : float
-        The level of the interval.
-    all_or_nothing : sequence of float, optional
-        The share b of each class; 0 by default.
-    extra : tuple of two floats, default=(3.0, 1.0)
-        The numbers k of examples that show Newcombe's variance, of the limit on the side of 1/2
-        and of the other one.
-    by_factor : bool, default=False
-        Whether these examples show the geometric mean of both variances, for values whose variance
-        is far from Newcombe's.
+    `reach` says for each class how much one of n examples can change the value at most, in units
+    of 1/n: 1 for the AUC; the class counts as one of size n / reach. `all_or_nothing` has the share
+    b of each class, and `extra` the numbers k of examples that show Newcombe's variance, of the
+    limit on the side of 1/2 and of the other one. With `by_factor` they show the geometric mean of
+    both variances, for values whose variance is far from Newcombe's.
 
-    Returns
-    -------
-    tuple of two floats
-        The lower and the upper limit.
-
-    Examples
-    --------
     A perfect AUC of 10 positives and 200 negatives:
 
     >>> perfect = Spread(0.0, (Part(0.0, 0.0, 200.0), Part(0.0, 0.0, 10.0)))
@@ -260,12 +216,14 @@ def score_limits(
     """
     sizes = [max(part.size / one, 1.0) for part, one in zip(spread.parts, reach, strict=True)]
     others = [min(sizes[:i] + sizes[i + 1 :]) for i in range(len(sizes))]
-    pair = sorted(sizes)[:2]
-    edge = 0.5 / (pair[0] * pair[1])
+    edge = 0.5 / math.prod(sorted(sizes)[:2])
     centre = min(max(share, edge), 1.0 - edge)
     whole = all_or_nothing or [0.0] * len(sizes)
     level = 0.5 + 0.5 * confidence
     normal = NormalDist().inv_cdf(level)
+
+    def curved(t: float) -> float:
+        return 0.5 * t * (1.0 - t) * ((1.0 - t) / (2.0 - t) + t / (1.0 + t))
 
     def limit(k: float, student: float, end: float) -> float:
         # V(t) is bent * c(t) + flat * t (1 - t)
@@ -273,7 +231,7 @@ def score_limits(
         for part, size, other, b in zip(spread.parts, sizes, others, whole, strict=True):
             curves = (1.0 - b) * (1.0 - 1.0 / other) / size
             evens = (b * (1.0 - 1.0 / other) + 0.5 / other) / size
-            prior = curves * _curved(centre) + evens * _even(centre)
+            prior = curves * curved(centre) + evens * centre * (1.0 - centre)
             shown = prior
             if by_factor and part.variance > 0.0:
                 shown = math.sqrt(prior * part.variance)
@@ -292,7 +250,7 @@ def score_limits(
         inside, outside = share, end
         for _ in range(60):
             t = 0.5 * (inside + outside)
-            if (share - t) ** 2 <= scale * (bent * _curved(t) + flat * _even(t)):
+            if (share - t) ** 2 <= scale * (bent * curved(t) + flat * t * (1.0 - t)):
                 inside = t
             else:
                 outside = t
@@ -335,32 +293,15 @@ def share_limits(
 
 
 def count_limit(share: float, error: float, confidence: float, degrees: float) -> float:
-    r"""Return a lower limit of a share that few examples may have made.
+    r"""Return a lower limit of a share in (0, 1) that few examples may have made.
 
     If far less than one example is expected where the share counts, one that is there by chance
     makes the share R too high, and no standard error knows. The limit must then be that of a count.
-    With m = R (1 - R) / error^2 equal draws a binomial share has the standard error (the effective
-    size of Korn and Graubard), so the limit is Jeffreys', the quantile of
-    :math:`\mathrm{Beta}(m R + \tfrac12, m (1 - R) + \tfrac12)`. For R = 1/m, one example, it is
-    .11 R at the level .95, where the logit scale has .14 R and Wilson's interval .18 R. Where
-    Student's quantile is c times the normal one, m is divided by c^2.
+    With m = R (1 - R) / error^2 equal draws a binomial share has the standard error (Korn and
+    Graubard, Survey Methodology 24, 1998), so the limit is Jeffreys', the quantile of
+    :math:`\mathrm{Beta}(m R + \tfrac12, m (1 - R) + \tfrac12)`. Where Student's quantile is c times
+    the normal one, m is divided by c^2; `degrees` are infinite for independent examples.
 
-    Parameters
-    ----------
-    share, error : float
-        The share, inside (0, 1), and its positive standard error.
-    confidence : float
-        The level of the interval.
-    degrees : float
-        Degrees of freedom of the standard error; infinite for independent examples.
-
-    References
-    ----------
-    E. Korn and B. Graubard, Confidence intervals for proportions with small expected number of
-    positive counts estimated from survey data, Survey Methodology 24, 1998.
-
-    Examples
-    --------
     >>> round(count_limit(0.01, 0.01, 0.95, math.inf), 5)
     0.00107
     """
@@ -373,34 +314,23 @@ def count_limit(share: float, error: float, confidence: float, degrees: float) -
 
 
 def recall_limits(
-    share: float, error: float, crowding: float, size: int, confidence: float, degrees: float
+    share: float, error: float, crowding: float, size: float, confidence: float, degrees: float
 ) -> tuple[float, float]:
-    r"""Return the limits of the share R of a class that stands in the top share of all examples.
+    r"""Return the limits of the share R of a class of `size` that stands in the top share of all.
 
-    They are symmetric on the logit scale, except for two things. Few members may have been found,
+    They are symmetric on the logit scale, except for three things. Few members may have been found,
     or few missed: each limit reaches as far as `count_limit` of R, or of 1 - R.
 
-    And the top may be full. If every example at the cut is a member of the class, R = alpha / pi
+    The top may be full. If every example at the cut is a member of the class, R = alpha / pi
     depends on the share pi of members alone, with a bend at pi = alpha, below which it is 1. Its
     logarithm then has the error of that of pi, so the upper limit is
-    :math:`R \exp(z \, error / R)`, or 1. With a share c of members at the cut, the upper limit is
-    the mean of both, with the weight c for this one.
+    :math:`R \exp(z \, error / R)`, or 1. With a share `crowding` of members at the cut, the upper
+    limit is the mean of both, with that weight for this one.
 
-    *The least error.* A sample where ties at the cut make all of R may hold none of the members
-    that stand above. With p_c = c the influences of N members have a variance of R (1 - R) (1 -
-    2 c) / N or more (see `pairlearn.metrics.top`), and the standard error counts as no smaller.
+    A sample where ties at the cut make all of R may hold none of the members that stand above: the
+    influences of N members have a variance of R (1 - R) (1 - 2 crowding) / N or more (see
+    `pairlearn.metrics.top`), and the standard error counts as no smaller.
 
-    Parameters
-    ----------
-    share, error, confidence, degrees : float
-        As for `count_limit`.
-    crowding : float
-        The share c of members of the class among the examples at the cut.
-    size : int
-        The number N of members.
-
-    Examples
-    --------
     >>> [round(end, 3) for end in recall_limits(1 / 30, 0.033, 0.0, 30, 0.95, math.inf)]
     [0.004, 0.204]
     >>> [round(end, 3) for end in recall_limits(0.75, 0.2, 1.0, 12, 0.95, math.inf)]
@@ -422,20 +352,10 @@ def logit_limits(share: float, half: float) -> tuple[float, float]:
     >>> [round(end, 3) for end in logit_limits(0.9, 0.1)]
     [0.748, 0.965]
     """
+    from scipy.special import expit
+
     logit, way = math.log(share) - math.log1p(-share), half / (share * (1.0 - share))
-    return _sigmoid(logit - way), _sigmoid(logit + way)
-
-
-def _sigmoid(t: float) -> float:
-    return 1.0 / (1.0 + math.exp(-t)) if t > -700.0 else 0.0
-
-
-def _even(t: float) -> float:
-    return t * (1.0 - t)
-
-
-def _curved(t: float) -> float:
-    return 0.5 * t * (1.0 - t) * ((1.0 - t) / (2.0 - t) + t / (1.0 + t))
+    return float(expit(logit - way)), float(expit(logit + way))
 
 
 def student_quantile(level: float, degrees: float) -> float:

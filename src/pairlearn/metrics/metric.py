@@ -14,9 +14,8 @@ each class c makes the variance DeLong's; with groups it is Obuchowski's (see `s
 
 The intervals of areas and of average precision are those of `pairlearn.metrics.limits`, which hold
 where few examples carry the variance. Others are symmetric on the logit scale of the range of the
-metric. If nothing varies there (a perfect score, one example of a class, all scores equal, or one
-group), bounds for a mean of k independent terms are used, where the metric states k: at the end of
-the range [(a/2)^(1/k), 1] or its mirror image, elsewhere Hoeffding's.
+metric. If nothing varies there, bounds for a mean of k independent terms are used, where the metric
+states k: at the end of the range [(a/2)^(1/k), 1] or its mirror image, elsewhere Hoeffding's.
 
 References
 ----------
@@ -29,14 +28,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics._inputs import check_scores, is_positive
+from pairlearn.metrics._inputs import Sample, check_scores, is_positive
 from pairlearn.metrics.limits import (
     Spread,
     count_limit,
@@ -50,13 +49,7 @@ from pairlearn.metrics.limits import (
 from pairlearn.register import EqualFields
 from pairlearn.shown import Shown, Table, number
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import (
-    AssumptionWarning,
-    check_fraction,
-    check_names,
-    check_weights,
-    warn_caller,
-)
+from pairlearn.validation import AssumptionWarning, check_fraction, warn_caller
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,9 +145,6 @@ class Comparison(EqualFields, Shown):
         ]
 
 
-AnyComparison = TypeVar("AnyComparison", bound=Comparison)
-
-
 @dataclass(frozen=True)
 class Measured:
     """A value with the influence of each example.
@@ -169,13 +159,11 @@ class Measured:
         The number of independent terms in the value, for bounds if nothing varies.
     floor, ceiling : float
         The range of the metric on this sample.
-    reach : sequence of float, optional
+    reach, all_or_nothing : sequence of float, optional
         For each class, in the order of the labels: how much one of n examples of it can change the
-        value at most, in units of (ceiling - base) / n. The interval is then that of
-        `pairlearn.metrics.limits`, which holds with few examples too; it is 1 for the AUC.
-    all_or_nothing : sequence of float, optional
-        For each class, how much an example of it counts all or nothing, from 0 (the AUC) to 1 (a
-        share of examples); see `pairlearn.metrics.limits`.
+        value at most, in units of (ceiling - base) / n, and how much an example of it counts all or
+        nothing. With `reach`, which is 1 for the AUC, the interval is that of
+        `pairlearn.metrics.limits`, which holds with few examples too.
     base : float, optional
         The value at which nothing varies any more, if it lies below the floor.
     cautious : float, optional
@@ -213,58 +201,6 @@ class Measured:
     draws: Vector | None = None
     crowding: float | None = None
     caution: str | None = None
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Checked arguments, without examples of weight zero."""
-
-    labels: NDArray[Any]
-    scores: tuple[Vector, ...]
-    weight: Vector
-    #: Codes of the groups, or None if every example is its own group.
-    groups: NDArray[np.int64] | None
-
-    def spread(self, influence: Vector, width: float) -> Spread | None:
-        """Return the spread of a value with these influences; None if there is a single group."""
-        return spread_of(self.members, influence, self.weight, self.groups, width)
-
-    @property
-    def members(self) -> NDArray[np.intp]:
-        """The class of each example, in the order of the labels."""
-        return np.searchsorted(np.unique(self.labels), self.labels)
-
-    def n_draws(self, draws: Vector) -> tuple[float, float]:
-        """Return bounds on the number of equal and independent examples with this total weight.
-
-        The lower one assumes that all examples of a group are equal, the upper that they are
-        independent.
-        """
-        total = float(draws.sum())
-        most = total**2 / float(draws @ draws)
-        if self.groups is None:
-            return most, most
-        sums = np.bincount(self.groups, draws)
-        return total**2 / float(sums @ sums), most
-
-    def n_terms(self, n_terms: int) -> int:
-        """Return the number of independent terms, at most the number of groups."""
-        return n_terms if self.groups is None else min(n_terms, int(self.groups.max()) + 1)
-
-    def interval(self, found: Measured, confidence: float) -> Interval:
-        """Return the interval of a measured value; warn if it may not hold."""
-        if found.caution is not None:
-            warn_caller(found.caution, AssumptionWarning)
-        spread = self.spread(found.influence, found.ceiling - found.floor)
-        draws = None if found.draws is None else self.n_draws(found.draws)
-        return interval_of(
-            found,
-            spread,
-            self.n_terms(found.n_terms),
-            confidence,
-            draws=draws,
-            n_groups=None if self.groups is None else int(self.groups.max()) + 1,
-        )
 
 
 class Metric(ABC):
@@ -310,6 +246,13 @@ class Metric(ABC):
             )
         return values
 
+    def _labels(self, y: ArrayLike) -> ArrayLike:
+        return y
+
+    def _members(self, labels: NDArray[Any]) -> NDArray[np.intp]:
+        # the class of each example, for variances
+        return np.unique(labels, return_inverse=True)[1]
+
     def __call__(
         self, y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None = None
     ) -> float:
@@ -329,8 +272,7 @@ class Metric(ABC):
         float
             The value of the metric.
         """
-        sample = self.checked_sample(y, {"scores": scores}, sample_weight, None)
-        return self.measure(sample.labels, sample.scores[0], sample.weight).value
+        return self._measured(y, {"scores": scores}, sample_weight)[1][0].value
 
     def interval(
         self,
@@ -363,9 +305,8 @@ class Metric(ABC):
             Estimate, interval and standard error.
         """
         confidence = check_fraction("confidence", confidence)
-        sample = self.checked_sample(y, {"scores": scores}, sample_weight, groups)
-        found = self.measure(sample.labels, sample.scores[0], sample.weight)
-        return sample.interval(found, confidence)
+        sample, (found,) = self._measured(y, {"scores": scores}, sample_weight, groups)
+        return self._interval_of(found, sample, confidence)
 
     def compare(
         self,
@@ -397,53 +338,40 @@ class Metric(ABC):
         """
         confidence = check_fraction("confidence", confidence)
         given = {"scores_a": scores_a, "scores_b": scores_b}
-        sample = self.checked_sample(y, given, sample_weight, groups)
-        a, b = (self.measure(sample.labels, scores, sample.weight) for scores in sample.scores)
+        sample, (a, b) = self._measured(y, given, sample_weight, groups)
         width = max(a.ceiling, b.ceiling) - min(a.floor, b.floor)
         influence = a.influence - b.influence
         # equal up to rounding is equal: the ratio of two rounding errors would be a false p-value
         noise = 1e-12 * (np.abs(a.influence).max() + np.abs(b.influence).max())
         influence = np.where(np.abs(influence) <= noise, 0.0, influence)
         return comparison_of(
-            Comparison,
-            (sample.interval(a, confidence), sample.interval(b, confidence)),
+            (self._interval_of(a, sample, confidence), self._interval_of(b, sample, confidence)),
             a.value - b.value,
-            sample.spread(influence, width),
-            sample.n_terms(min(a.n_terms, b.n_terms)),
+            self._spread(influence, sample, width),
+            min(a.n_terms, b.n_terms, sample.n_groups or math.inf),
             width=width,
         )
 
-    def checked_sample(
+    def _measured(
         self,
         y: ArrayLike,
-        scores: dict[str, ArrayLike],
-        sample_weight: ArrayLike | None,
-        groups: ArrayLike | None,
-    ) -> Sample:
-        """Return checked arguments without examples of weight zero; `scores` are given by name."""
-        labels = check_names("y", y, "label")
-        if labels.ndim != 1:
-            raise ValueError(f"y must be a vector of labels, got shape {labels.shape}.")
-        n = len(labels)
-        if not n:
-            raise ValueError("y is empty; there is no example to measure.")
-        checked = [self.check_scores(name, given, n) for name, given in scores.items()]
-        weight = np.ones(n)
-        if sample_weight is not None:
-            weight = check_weights(sample_weight, n, name="sample_weight")
-        kept = weight > 0.0
-        if not kept.any():
-            raise ValueError("sample_weight is 0 for every example; give some a positive weight.")
-        codes = None
-        if groups is not None:
-            names = check_names("groups", groups, "group")
-            if names.shape != (n,):
-                raise ValueError(
-                    f"groups must hold one group for each of {n} examples, got shape {names.shape}."
-                )
-            codes = np.unique(names[kept], return_inverse=True)[1].astype(np.int64)
-        weight = weight[kept] / weight.max()
-        return Sample(labels[kept], tuple(one[kept] for one in checked), weight, codes)
+        scores: Mapping[str, ArrayLike],
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> tuple[Sample, tuple[Measured, ...]]:
+        sample = Sample.of(self._labels(y), scores, sample_weight, groups, self.check_scores)
+        measure = self.measure
+        return sample, tuple(measure(sample.labels, s, sample.weight) for s in sample.scores)
+
+    def _spread(self, influence: Vector, sample: Sample, width: float) -> Spread | None:
+        members = self._members(sample.labels)
+        return spread_of(members, influence, sample.weight, sample.groups, width)
+
+    def _interval_of(self, found: Measured, sample: Sample, confidence: float) -> Interval:
+        if found.caution is not None:
+            warn_caller(found.caution, AssumptionWarning)
+        spread = self._spread(found.influence, sample, found.ceiling - found.floor)
+        return limits_of(found, spread, sample, confidence)
 
 
 class TwoClassMetric(Metric):
@@ -472,60 +400,33 @@ class TwoClassMetric(Metric):
         """Return the value and the influences, given the mask of positive examples."""
 
 
-def interval_of(
-    found: Measured,
-    spread: Spread | None,
-    k: int,
-    confidence: float,
-    *,
-    draws: tuple[float, float] | None = None,
-    n_groups: int | None = None,
+def limits_of(
+    found: Measured, spread: Spread | None, sample: Sample, confidence: float
 ) -> Interval:
-    """Return the interval of a measured value.
+    """Return the interval of a measured value with this spread.
 
     A metric that states its reach has `score_limits`, with `count_limit` below it if `few`. A share
-    of examples has `share_limits`, with the size `draws`, and the share of a class in the top has
-    `recall_limits`. Others have limits that are symmetric on the logit scale, or bounds for k
-    independent terms if nothing varies. With groups, a share has Student's quantile with
-    n_groups - 1 degrees of freedom, and the others have it with those of the spread: the number of
-    groups that matter.
+    of examples has `share_limits`, and the share of a class in the top has `recall_limits`. Others
+    have limits that are symmetric on the logit scale, or bounds for k independent terms if nothing
+    varies. With groups, a share has Student's quantile with one degree of freedom less than groups,
+    and the others have it with those of the spread: the number of groups that matter.
     """
     value, floor, width = found.value, found.floor, found.ceiling - found.floor
-    share = (value - floor) / width
+    share, n_groups = (value - floor) / width, sample.n_groups
+    k = min(found.n_terms, n_groups or math.inf)
     miss, inside = 1.0 - confidence, 0.0 < share < 1.0
     error = math.nan if spread is None else spread.error
     level = 0.5 + 0.5 * confidence
     degrees = math.inf if n_groups is None or spread is None else spread.degrees
     if spread is not None and found.reach is not None:
-        base = floor if found.base is None else found.base
-        whole = found.ceiling - base
-        starts = {value, value if found.cautious is None else found.cautious}
-        ends = [
-            score_limits(
-                (one - base) / whole,
-                spread.scaled(1.0 / whole),
-                found.reach,
-                confidence,
-                found.all_or_nothing,
-            )
-            for one in sorted(starts)
-        ]
-        low, high = ((base + whole * end - floor) / width for end in (ends[0][0], ends[-1][1]))
-        low = max(low, 0.0)
-        start = (min(starts) - base) / whole
-        if found.few and start < 0.5 and error > 0.0:
-            count = count_limit(max(start, 0.0), error / whole, confidence, degrees)
-            # fading out, so that no limit jumps at 1/2
-            count = (base + whole * count - floor) / width
-            low = max(low + (1.0 - 2.0 * start) * min(count - low, 0.0), 0.0)
-    elif draws is not None and error >= 0.0:
+        low, high = _of_areas(found, spread, degrees, confidence)
+    elif found.draws is not None and error >= 0.0:
         quantile = student_quantile(level, math.inf if n_groups is None else n_groups - 1.0)
-        low, high = share_limits(share, error / width, draws, quantile)
+        low, high = share_limits(share, error / width, sample.n_draws(found.draws), quantile)
     elif found.crowding is not None and spread is not None and inside and error > 0.0:
         low, high = recall_limits(share, error / width, found.crowding, k, confidence, degrees)
     elif spread is not None and inside and error > 0.0:
-        quantile = student_quantile(level, degrees)
-        low, high = logit_limits(share, quantile * error / width)
+        low, high = logit_limits(share, student_quantile(level, degrees) * error / width)
     elif inside:
         half = math.sqrt(math.log(2.0 / miss) / (2.0 * k))
         low, high = max(share - half, 0.0), min(share + half, 1.0)
@@ -537,15 +438,37 @@ def interval_of(
     return Interval(value, low, high, error, float(confidence))
 
 
+def _of_areas(
+    found: Measured, spread: Spread, degrees: float, confidence: float
+) -> tuple[float, float]:
+    """Return the limits of an area, as shares of the range."""
+    assert found.reach is not None
+    floor, width = found.floor, found.ceiling - found.floor
+    base = floor if found.base is None else found.base
+    whole = found.ceiling - base
+    starts = {found.value, found.value if found.cautious is None else found.cautious}
+    shares, scaled = [(one - base) / whole for one in sorted(starts)], spread.scaled(1.0 / whole)
+    ends = [
+        score_limits(one, scaled, found.reach, confidence, found.all_or_nothing) for one in shares
+    ]
+    low, high = ((base + whole * end - floor) / width for end in (ends[0][0], ends[-1][1]))
+    low = max(low, 0.0)
+    if found.few and shares[0] < 0.5 and spread.error > 0.0:
+        count = count_limit(max(shares[0], 0.0), spread.error / whole, confidence, degrees)
+        # fading out, so that no limit jumps at 1/2
+        count = (base + whole * count - floor) / width
+        low = max(low + (1.0 - 2.0 * shares[0]) * min(count - low, 0.0), 0.0)
+    return low, high
+
+
 def comparison_of(
-    kind: type[AnyComparison],
     both: tuple[Interval, Interval],
     difference: float,
     spread: Spread | None,
-    k: int,
+    k: float,
     *,
     width: float = 1.0,
-) -> AnyComparison:
+) -> Comparison:
     r"""Return a paired test of two values, given with the spread of their difference.
 
     It is Student's test with the degrees of freedom of the spread, or where nothing varies
@@ -584,4 +507,4 @@ def comparison_of(
         p_value = min(1.0, 2.0 * math.exp(-0.5 * k * (difference / width) ** 2))
         below = above = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
     low, high = max(difference - below, -width), min(difference + above, width)
-    return kind(a.value, b.value, difference, error, z, p_value, low, high, confidence)
+    return Comparison(a.value, b.value, difference, error, z, p_value, low, high, confidence)

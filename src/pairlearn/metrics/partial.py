@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlearn.metrics._curve import ROUNDING, corners
+from pairlearn.metrics._inputs import ROUNDING, corners
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_flag, check_number

@@ -11,7 +11,6 @@ __getattr__, __dir__, __all__ = door(
         "file": "FORMAT_VERSION load_model read_model write_model",
         "parts": "register_part",
         "provenance": "data_fingerprint",
-        "record": "ModelFileError ModelRecord",
-        "registry": "ArraySpec ModelSpec register_model registered spec_of",
+        "record": "ArraySpec ModelFileError ModelRecord",
     },
 )

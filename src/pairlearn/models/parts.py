@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Turn the parameters of an estimator into plain values, and back.
+"""Turn parameters, parts and fitted maps of an estimator into plain values, and back.
 
 Numbers, texts and lists stay unchanged. A part (a loss, a schedule, ...) becomes an object
 ``{"part": NAME, ...fields}``. NAME is looked up in the registers, so a file can name only classes
-that they know.
+that they know. The arrays of a map are joined into one vector, of which nothing is allocated
+before their shapes have been checked against its length.
 """
 
 from __future__ import annotations
@@ -15,18 +16,24 @@ from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pairlearn.features import FeatureMap
+from pairlearn.features.restore import restored_map
 from pairlearn.models.record import ModelFileError, reason
 from pairlearn.register import REGISTERS, Record, find_type, register_of
+from pairlearn.typing import Vector
 
 T = TypeVar("T", bound=type)
 
 _KEY = "part"
 _DTYPES = ("float32", "float64")
+#: The types of the arrays of maps.
+_ARRAYS = ("float64", "float32", "int64")
 #: Modules that enter parts into registers.
 _ROOMS = (
     "averaging", "domains", "features", "losses", "pairings", "privacy.mechanisms.by_name",
-    "schedules", "scores", "solvers.top.objectives", "theory.advice", "estimators.shared.rules",
+    "schedules", "scores", "solvers.top.objectives", "theory.advice", "estimators.shared.decisions",
     "estimators.shared.solvers",
 )  # fmt: skip
 
@@ -155,3 +162,75 @@ def decode(value: Any, where: str) -> Any:
         f"{where} names the part {str(name)[:60]!r}, which is not known here; upgrade pairlearn, "
         "or make your class known with pairlearn.models.register_part."
     )
+
+
+def pack_map(features: FeatureMap) -> tuple[dict[str, Any], Vector]:
+    """Return a fitted map as a description with the shapes of its arrays, and their numbers."""
+    parts: list[Vector] = []
+
+    def array_of(name: str, array: NDArray[Any]) -> dict[str, Any]:
+        parts.append(array.reshape(-1).astype(np.float64))
+        return {"name": name, "dtype": array.dtype.name, "shape": list(array.shape)}
+
+    def described(state: Mapping[str, Any]) -> dict[str, Any]:
+        if "maps" in state:
+            return {"map": state["map"], "maps": [described(one) for one in state["maps"]]}
+        learned = [array_of(name, array) for name, array in state["learned"].items()]
+        fields = {name: encode(value, name) for name, value in state["fields"].items()}
+        return {**state, "fields": fields, "learned": learned}
+
+    description = described(features.state())
+    return description, np.concatenate(parts) if parts else np.empty(0)
+
+
+def unpack_map(description: Any, values: Vector) -> FeatureMap:
+    """Return the fitted map of a `pack_map` output; raise `ModelFileError` if it is invalid."""
+    place = 0
+
+    def array_of(entry: Mapping[str, Any]) -> NDArray[Any]:
+        nonlocal place
+        shape, dtype = tuple(entry["shape"]), entry["dtype"]
+        if dtype not in _ARRAYS or not all(type(side) is int and side >= 0 for side in shape):
+            raise ValueError(f"an array of {dtype!r:.20} of shape {shape!r:.60} is described.")
+        begin, place = place, place + math.prod(shape)
+        if place > len(values):
+            raise ValueError(f"{len(values)} numbers are too few for the described arrays.")
+        part = values[begin:place]
+        if dtype == "int64" and not (np.abs(part) < 2**53).all():
+            raise ValueError("an index is too large.")
+        return np.asarray(part.astype(dtype).reshape(shape))
+
+    def state_of(described: Any, depth: int = 0) -> dict[str, Any]:
+        if not isinstance(described, Mapping) or depth > 8:
+            raise ValueError("the description is not a mapping.")
+        if "maps" in described:
+            maps = [state_of(one, depth + 1) for one in described["maps"]]
+            return {"map": described["map"], "maps": maps}
+        return {
+            "map": described["map"],
+            "fields": {name: decode(value, name) for name, value in described["fields"].items()},
+            "n_inputs": described["n_inputs"],
+            "learned": {entry["name"]: array_of(entry) for entry in described["learned"]},
+        }
+
+    try:
+        state = state_of(description)
+        if place != len(values):
+            raise ValueError(f"{len(values)} numbers are stored, {place} are described.")
+        return restored_map(state)
+    except (TypeError, KeyError, AttributeError, ValueError, OverflowError) as error:
+        raise ModelFileError(f"its feature map cannot be restored: {reason(error)}") from None
+
+
+def plain_map(features: FeatureMap) -> dict[str, Any]:
+    """Return a fitted map as plain values, with arrays as lists, for other languages."""
+
+    def plain(state: Mapping[str, Any]) -> dict[str, Any]:
+        if "maps" in state:
+            return {"map": state["map"], "maps": [plain(one) for one in state["maps"]]}
+        fields = {name: encode(value, name) for name, value in state["fields"].items()}
+        learned = {name: array.tolist() for name, array in state["learned"].items()}
+        return {"map": state["map"], "parameters": fields, "n_inputs": state["n_inputs"],
+                "learned": learned}  # fmt: skip
+
+    return plain(features.state())

@@ -89,36 +89,25 @@ class TrainingData:
 
 
 def _sample(n: int) -> NDArray[np.int64]:
-    """Return the rows to read."""
-    # No two are the same: there are no more of them than rows.
+    """Return the rows to read; no two are the same."""
     return np.linspace(0, max(n - 1, 0), min(n, _ROWS)).astype(np.int64)
 
 
 def _digest(shape: tuple[int, ...], y: ArrayLike, rows: bytes) -> str:
     state = hashlib.sha256(f"{shape[0]} {shape[1]}".encode())
-    labels = np.ascontiguousarray(np.asarray(y))
-    # Types that have no buffer, such as times, are copied.
-    state.update(labels.data if labels.dtype.kind in "biuf" else labels.tobytes())
+    state.update(np.asarray(y).tobytes())
     state.update(rows)
     return state.hexdigest()[:32]
 
 
 def _row_bytes(some: Rows) -> bytes:
     """Return the places and values of nonzero entries, row by row."""
-    from pairlearn.solvers.rows import DenseRows
+    from scipy.sparse import csr_matrix
 
-    if isinstance(some, DenseRows):
-        values = some.X.astype(np.float64)
-        if values.all():
-            # the same bytes in one step: row by row would take as long as fitting a small model
-            places = np.broadcast_to(np.arange(values.shape[1]), values.shape)
-            return np.concatenate([places.view(np.float64), values], axis=1).tobytes()
-        return b"".join(np.flatnonzero(row).tobytes() + row[row != 0].tobytes() for row in values)
-    kept = some.data != 0
-    before = np.concatenate([[0], np.cumsum(kept)])
-    places, values = some.indices[kept].astype(np.int64), some.data[kept].astype(np.float64)
-    ends = before[some.indptr].tolist()
+    found = csr_matrix(some.matrix, dtype=np.float64, copy=True)
+    found.eliminate_zeros()
+    places, values = found.indices.astype(np.int64), found.data
     return b"".join(
         places[begin:end].tobytes() + values[begin:end].tobytes()
-        for begin, end in itertools.pairwise(ends)
+        for begin, end in itertools.pairwise(found.indptr.tolist())
     )

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A fitted model as plain values, exactly the content of a model file."""
+"""A fitted model as plain values, the content of a model file, and what each estimator allows.
+
+An estimator registers itself by name when its module is imported. The library's own estimators are
+listed with their modules, which are imported when needed. A file can only name an entry of these
+tables: it never decides what is imported or called.
+"""
 
 from __future__ import annotations
 
+import importlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_NAME = 200
+_MAX_NAME = 200
 #: Levels of nested lists and dicts at most.
-MAX_DEPTH = 12
-#: Characters of a place in an error message.
+_MAX_DEPTH = 12
+#: Characters of a place, or of a reason, in an error message.
 _SHOWN = 200
-_KINDS = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
+_TYPES = ("float64", "float32", "int64", "int32", "uint8", "bool")
 
 
 class ModelFileError(ValueError):
@@ -24,95 +30,68 @@ class ModelFileError(ValueError):
 
 
 def reason(error: Exception) -> str:
-    """Return one line on why the library refused a value of a file.
-
-    It is shortened, as it may repeat a long value.
-    """
+    """Return one short line on why the library refused a value of a file."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
+class _FlawError(Exception):
+    """A value that a file cannot hold; its place is collected on the way out."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.place = text, list[str]()
+
+
 def check_plain(value: Any, where: str) -> Any:
     """Return a copy made of None, bool, int, finite float, str, list and dict only."""
-    path: list[str | int] = []
     try:
-        return _plain(value, path)
+        return _plain(value, 0)
     except _FlawError as flaw:
-        # build the text of the place only on an error: for each element it would cost as much as
-        # the longest key above it
-        place = where + "".join(f"[{k}]" if isinstance(k, int) else f".{k[:60]}" for k in path)
-        raise ModelFileError(f"{flaw.args[0]}{place[:_SHOWN]} {flaw.args[1]}") from None
+        place = where + "".join(reversed(flaw.place))
+        raise ModelFileError(f"{place[:_SHOWN]} {flaw.text}") from None
 
 
-class _FlawError(Exception):
-    """The texts before and after the place in the error for a value that a file cannot hold."""
-
-
-def _is_simple(value: Any) -> bool:
-    """Whether a value is plain at first sight, as nearly all values of a wide table are."""
-    kind = type(value)
-    return (
-        value is None
-        or kind is bool
-        or kind is int
-        or (kind is str and value.isascii())
-        or (kind is float and math.isfinite(value))
-    )
-
-
-def _plain(value: Any, path: list[str | int]) -> Any:
-    """Return a plain copy; on an error `path` leads to the value."""
-    if len(path) > MAX_DEPTH:
-        raise _FlawError("", f"is nested more than {MAX_DEPTH} deep.")
+def _plain(value: Any, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        raise _FlawError(f"is nested more than {_MAX_DEPTH} deep.")
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, str):
-        return _utf8(value, "")
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise _FlawError("is not text that UTF-8 can hold.") from None
+        return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise _FlawError("", f"is {value}; a model file holds finite numbers only.")
+            raise _FlawError(f"is {value}; a model file holds finite numbers only.")
         return value
-    is_deepest = len(path) == MAX_DEPTH
-    if isinstance(value, (list, tuple)):
-        copied: list[Any] = []
-        for k, entry in enumerate(value):
-            if is_deepest or not _is_simple(entry):
-                path.append(k)
-                entry = _plain(entry, path)
-                path.pop()
-            copied.append(entry)
-        return copied
     if isinstance(value, Mapping):
-        named = {}
-        for key, entry in value.items():
-            if not isinstance(key, str):
-                raise _FlawError("", f"has the key {key!r:.60}; keys must be texts.")
-            if not key.isascii():
-                _utf8(key, "a key of ")
-            if is_deepest or not _is_simple(entry):
-                path.append(key)
-                entry = _plain(entry, path)
-                path.pop()
-            named[key] = entry
-        return named
-    raise _FlawError(
-        "", f"is a {type(value).__name__}; use numbers, texts, lists and dicts of them."
-    )
+        return {_key(key): _inner(one, key, depth) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_inner(one, k, depth) for k, one in enumerate(value)]
+    raise _FlawError(f"is a {type(value).__name__}; use numbers, texts, lists and dicts of them.")
 
 
-def _utf8(text: str, what: str) -> str:
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise _FlawError(f"has the key {key!r:.60}; keys must be texts.")
+    return str(_plain(key, 0))
+
+
+def _inner(value: Any, key: str | int, depth: int) -> Any:
     try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise _FlawError(what, "is not text that UTF-8 can hold.") from None
-    return text
+        return _plain(value, depth + 1)
+    except _FlawError as flaw:
+        flaw.place.append(f".{key[:60]}" if isinstance(key, str) else f"[{key}]")
+        raise
 
 
 def _check_name(value: Any, where: str) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
-        raise ModelFileError(f"{where} must be a printable text of 1 to {MAX_NAME} characters.")
+    if not isinstance(value, str) or not 0 < len(value) <= _MAX_NAME or not value.isprintable():
+        raise ModelFileError(f"{where} must be a printable text of 1 to {_MAX_NAME} characters.")
     return value
 
 
@@ -161,20 +140,19 @@ class ModelRecord:
             object.__setattr__(self, name, value)
 
         _check_name(self.estimator, "estimator")
-        if not isinstance(self.library_version, str) or len(self.library_version) > MAX_NAME:
-            raise ModelFileError(f"library_version must be a text of up to {MAX_NAME} characters.")
-        if not isinstance(self.arrays, Mapping):
-            raise ModelFileError("arrays must be a mapping from names to arrays.")
-        put("arrays", {_check_name(k, "array name"): _array(k, v) for k, v in self.arrays.items()})
-        for name in ("parameters", "provenance", "certificate"):
+        _check_name(self.library_version or "none", "library_version")
+        for name in ("arrays", "parameters", "provenance", "certificate"):
             value = getattr(self, name)
             if value is None and name == "certificate":
                 continue
             if not isinstance(value, Mapping):
                 raise ModelFileError(f"{name} must be a mapping, got {type(value).__name__}.")
-            put(name, check_plain(value, name))
+            if name == "arrays":
+                put(name, {_check_name(k, "array name"): _array(k, v) for k, v in value.items()})
+            else:
+                put(name, check_plain(value, name))
         if self.classes is not None:
-            classes = tuple(check_plain(_sequence(self.classes, "classes"), "classes"))
+            classes = _sequence(self.classes, "classes")
             if any(isinstance(c, (list, dict)) or c is None for c in classes):
                 raise ModelFileError("classes must be numbers or texts.")
             if len(set(classes)) != len(classes):  # true is 1, and 1.0 too
@@ -184,26 +162,157 @@ class ModelRecord:
             names = _sequence(self.feature_names, "feature_names")
             if not all(isinstance(name, str) for name in names):
                 raise ModelFileError("feature_names must be texts.")
-            put("feature_names", tuple(check_plain(names, "feature_names")))
+            put("feature_names", names)
 
 
-def _sequence(value: Any, where: str) -> list[Any]:
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
+def _sequence(value: Any, where: str) -> tuple[Any, ...]:
+    value = value.tolist() if isinstance(value, np.ndarray) else value
     if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
         raise ModelFileError(f"{where} must be a list, got {type(value).__name__}.")
-    return list(value)
+    return tuple(check_plain(list(value), where))
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
-    """Return a read-only copy of an array; refuse types that a model file cannot hold."""
-    array = np.array(value, order="C", ndmin=0)
-    if array.dtype.newbyteorder("<").str not in _KINDS:
+    """Return a read-only copy of an array; refuse what a model file cannot hold."""
+    array = np.array(value, order="C")
+    if array.dtype.name not in _TYPES:
         raise ModelFileError(
             f"array {name!r} is {array.dtype}; use float64, float32, int64, int32, uint8 or bool."
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ModelFileError(f"array {name!r} contains NaN or infinity; fit the model again.")
+    if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
+        raise ModelFileError(f"array {name!r} holds bytes that are neither true nor false.")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     array.flags.writeable = False
     return array
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """Type and shape of one array.
+
+    Parameters
+    ----------
+    shape : tuple of int or str
+        Sides; equal names must have equal lengths. The name ``"n_features"`` must also match the
+        feature names, ``"n_classes"`` the classes.
+    dtypes : tuple of str
+        Allowed types.
+    required : bool
+        Whether the array is required.
+    low, high : float
+        The smallest and the largest allowed value.
+    order : {"any", "rising", "strictly rising"}
+        The order of the values of a vector.
+    """
+
+    shape: tuple[int | str, ...]
+    dtypes: tuple[str, ...] = ("float64",)
+    required: bool = True
+    low: float = -math.inf
+    high: float = math.inf
+    order: Literal["any", "rising", "strictly rising"] = "any"
+
+    def check(self, name: str, array: NDArray[Any], owner: str, sides: dict[str, int]) -> None:
+        """Refuse another type or shape, and values that no fit gives; note the named sides."""
+        if array.dtype.name not in self.dtypes:
+            raise ModelFileError(
+                f"array {name!r} is {array.dtype.name}, {owner} needs {' or '.join(self.dtypes)}."
+            )
+        good = len(array.shape) == len(self.shape)
+        for side, wanted in zip(array.shape, self.shape, strict=False):
+            length = sides.setdefault(wanted, side) if isinstance(wanted, str) else wanted
+            good = good and side == length
+        if not good:
+            raise ModelFileError(
+                f"array {name!r} has shape {array.shape}, {owner} needs "
+                f"({', '.join(map(str, self.shape))}) with {sides}."
+            )
+        if array.size and not (array.min() >= self.low and array.max() <= self.high):
+            odd = array.min() if array.min() < self.low else array.max()
+            raise ModelFileError(
+                f"array {name!r} holds {odd:g}, it must lie between {self.low:g} and {self.high:g}."
+            )
+        if self.order != "any":
+            strictly = self.order == "strictly rising"
+            bad = array[1:] <= array[:-1] if strictly else array[1:] < array[:-1]
+            if bad.any():
+                raise ModelFileError(f"array {name!r} must be {self.order}.")
+
+
+class ModelSpec(NamedTuple):
+    """What a record of one estimator may hold, and what builds the estimator from it."""
+
+    arrays: Mapping[str, ArraySpec]
+    parameters: tuple[str, ...]
+    build: Callable[[ModelRecord], Any]
+
+
+_SPECS: dict[str, ModelSpec] = {}
+#: The modules of the library's own estimators.
+_HOMES = {
+    "AUCClassifier": "estimators.auc.classifier",
+    "AUCStack": "estimators.stack.classifier",
+    "EmbeddingLearner": "torch.embedder",
+    "EntropyRegressor": "estimators.entropy",
+    "MetricLearner": "estimators.metric.learner",
+    "MulticlassAUCClassifier": "estimators.classes.multiclass",
+    "MultilabelAUCClassifier": "estimators.multilabel",
+    "NeuralAUCClassifier": "torch.classifier",
+    "OrdinalAUCClassifier": "estimators.classes.ordinal",
+    "PairwiseRanker": "estimators.ranking.ranker",
+    "PairwiseRatings": "estimators.ratings.ratings",
+    "PrivateAUCClassifier": "estimators.private.auc",
+    "PrivateAUCContinual": "estimators.private.continual",
+    "PrivateEntropyRegressor": "estimators.private.entropy",
+    "PrivateMetricLearner": "estimators.private.metric",
+    "PrivateNeuralAUCClassifier": "torch.private",
+    "PrivateRatings": "estimators.private.ratings",
+    "SurvivalRanker": "estimators.survival.ranker",
+}
+
+
+def register_model(name: str, spec: ModelSpec) -> None:
+    """Let files hold an estimator; its name must be new."""
+    if _SPECS.get(name, spec) != spec:
+        raise ModelFileError(f"an estimator named {name!r} is already registered.")
+    _SPECS[name] = spec
+
+
+def _spec_of(name: str) -> ModelSpec:
+    if name not in _SPECS and name in _HOMES:
+        importlib.import_module(f"pairlearn.{_HOMES[name]}")
+    if name not in _SPECS:
+        known = ", ".join(sorted({*_SPECS, *_HOMES}))
+        raise ModelFileError(
+            f"it holds a model of {name[:60]!r}, unknown to this version (known: {known}); "
+            "upgrade pairlearn, or import the module that defines it first."
+        )
+    return _SPECS[name]
+
+
+def build_model(record: ModelRecord) -> Any:
+    """Return the fitted estimator of a checked record."""
+    return _spec_of(record.estimator).build(record)
+
+
+def check_record(record: ModelRecord, *, allow_unregistered: bool = False) -> None:
+    """Check a record against the entry of its estimator."""
+    owner = record.estimator
+    if allow_unregistered and owner not in _SPECS:
+        return
+    spec = _spec_of(owner)
+    for name in sorted(set(record.parameters) - set(spec.parameters)):
+        raise ModelFileError(f"{owner} has no parameter {name[:60]!r}.")
+    for name in sorted(set(record.arrays) - set(spec.arrays)):
+        raise ModelFileError(f"{owner} has no array {name!r}.")
+    known = {"n_features": record.feature_names, "n_classes": record.classes}
+    sides = {side: len(names) for side, names in known.items() if names is not None}
+    for name, rule in spec.arrays.items():
+        if name in record.arrays:
+            rule.check(name, record.arrays[name], owner, sides)
+        elif rule.required:
+            raise ModelFileError(f"array {name!r} of {owner} is missing.")
+    if 0 in (sides.get("n_features"), sides.get("n_mapped")):
+        raise ModelFileError(f"a {owner} without features cannot be used.")

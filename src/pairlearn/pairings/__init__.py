@@ -8,9 +8,10 @@ that receives the labels of each chunk, and returns the pairs and the examples t
 """
 
 from pairlearn.pairings.buffers import AllPrevious, ClassReservoirs, FifoBuffer, ReservoirBuffer
-from pairlearn.pairings.given import GivenPairs, ListedPairs
 from pairlearn.pairings.pairs import (
     FrozenExample,
+    GivenPairs,
+    ListedPairs,
     PreviousExample,
     PreviousOpposite,
     RandomEarlier,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,6 @@ from pairlearn.pairings.plans import (
     draw_uniform,
     known_labels,
 )
-from pairlearn.restored import restored_array, restored_count
-from pairlearn.typing import Mask
 from pairlearn.validation import check_count, check_flag
 
 Rows = NDArray[np.int64]
@@ -233,40 +231,6 @@ class _Policy(OnlineSource):
         """Return the steps of the next examples."""
         raise TypeError(f"{type(self).__name__} must define follow(rows, labels).")
 
-    #: Attributes that the pairing sets, and a saved state cannot change.
-    _fixed: ClassVar[tuple[str, ...]] = ()
-
-    def check_restored(self, before: Any) -> None:
-        """Refuse slots that no examples can have produced, since kernels trust them."""
-        mine, theirs = vars(self), vars(before)
-        for name in self._fixed:
-            if not np.array_equal(mine[name], theirs[name]):
-                raise ValueError(
-                    f"the saved {name.strip('_')} is {mine[name]!r:.60}, the pairing has "
-                    f"{theirs[name]!r:.60}."
-                )
-        if not isinstance(self._started, bool):
-            raise ValueError("the saved state does not say whether the buffer has started.")
-        restored_array(mine, "slots", self._shape(before), ("int64",))
-        used = self.slots >= 0
-        if not np.array_equal(used, self._used()) or (self.slots < ZERO_POSITIVE).any():
-            raise ValueError("the saved slots are not those that the saved counters have filled.")
-        if "_random" in mine:
-            restored_array(mine, "_random", (1,), ("uint64",))
-
-    def _shape(self, before: Any) -> tuple[int, ...]:
-        """Return the shape that the slots must have."""
-        return tuple(before.slots.shape)
-
-    def _used(self) -> Mask:
-        """Return which slots hold an example, according to the counters."""
-        seen = restored_count(vars(self), "_seen")
-        return np.arange(len(self.slots)) < seen
-
-    @property
-    def n_remembered(self) -> int:
-        return int(np.count_nonzero(self.slots >= 0))
-
     def _renumber(self) -> int:
         """Renumber the rows in the slots to 0, 1, ... in their order; return their number."""
         used = self.slots >= 0
@@ -277,12 +241,6 @@ class _Policy(OnlineSource):
 
 class _Fifo(_Policy):
     """A ring of slots, or one slot per example if there is no size."""
-
-    _fixed = ("_size",)
-
-    def _shape(self, before: Any) -> tuple[int, ...]:
-        return super()._shape(before) if self._size is not None else (
-            restored_count(vars(self), "_seen"),)  # fmt: skip
 
     def __init__(self, size: int | None) -> None:
         super().__init__(np.full(size or 0, EMPTY, dtype=np.int64))
@@ -330,14 +288,6 @@ class _Reservoir(_Policy):
 
 class _TwoReservoirs(_Policy):
     """Positives in the first slots, negatives in the others."""
-
-    _fixed = ("_sizes", "_sums", "_zero_filled")
-
-    def _used(self) -> Mask:
-        seen = restored_array(vars(self), "_seen", (2,), ("int64",))
-        if (seen < 0).any():
-            raise ValueError(f"the saved counters {seen.tolist()} are negative.")
-        return np.concatenate([np.arange(s) < n for s, n in zip(self._sizes, seen, strict=True)])
 
     def __init__(self, pairing: ClassReservoirs, rng: np.random.Generator) -> None:
         sizes = (pairing.n_positive, pairing.n_negative)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairings with one pair a step: with the previous example, an earlier one, or at random."""
+"""Pairings with one pair a step: the previous example, an earlier one, a random or a given pair."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.pairings.plans import (
     PAIRINGS,
@@ -21,7 +21,8 @@ from pairlearn.pairings.plans import (
     draw_uniform,
     known_labels,
 )
-from pairlearn.restored import restored_array, restored_count
+from pairlearn.pairings.sound import check_rows
+from pairlearn.typing import Vector
 
 #: Up to this many examples, 64 random bits are enough for both indices of a pair.
 _ONE_NUMBER = 2**20
@@ -210,22 +211,11 @@ class _ShuffledPath:
         return Plan(path[1 : n_steps + 1], path[:n_steps])
 
 
-class _RemembersOne(OnlineSource):
-    """Remembers at most one example."""
+class _Arrivals(OnlineSource):
+    """Pairs each arriving example with the one before it."""
 
     def __init__(self) -> None:
         self._n_buffered = 0
-
-    def check_restored(self, before: Any) -> None:
-        restored_count(vars(self), "_n_buffered", maximum=1)
-
-    @property
-    def n_remembered(self) -> int:
-        return self._n_buffered
-
-
-class _Arrivals(_RemembersOne):
-    """Pairs each arriving example with the one before it."""
 
     def arrive(self, y: Labels) -> Arrival:
         rows = np.arange(self._n_buffered + len(y))
@@ -243,7 +233,7 @@ class _FrozenPath:
         return Plan(left, np.full_like(left, self._frozen[0]))
 
 
-class _FrozenArrivals(_RemembersOne):
+class _FrozenArrivals(_Arrivals):
     def arrive(self, y: Labels) -> Arrival:
         left = np.arange(1, self._n_buffered + len(y))
         self._n_buffered = min(self._n_buffered + len(y), 1)
@@ -287,17 +277,6 @@ class _OppositeArrivals(OnlineSource):
     def __init__(self) -> None:
         self._known_y: Labels = np.empty(0)
 
-    def check_restored(self, before: Any) -> None:
-        known = restored_array(vars(self), "_known_y", (None,))
-        if len(known) > 2 or (len(known) == 2 and known[0] == known[1]):
-            raise ValueError(
-                f"the saved labels {known[:3].tolist()} must be at most two, each once."
-            )
-
-    @property
-    def n_remembered(self) -> int:
-        return len(self._known_y)
-
     def arrive(self, y: Labels) -> Arrival:
         labels = np.concatenate([self._known_y, y])
         first = max(len(self._known_y), 1)
@@ -339,3 +318,89 @@ class _RandomPairs:
         right = draw_uniform(n - 1, n_steps, self._rng)
         skip_own_index(left, right)
         return Plan(left, right, distinct=True)
+
+
+@PAIRINGS.add()
+@dataclass(frozen=True)
+class GivenPairs(Pairing):
+    """Each step takes one of the given pairs, the rows (2k, 2k + 1) for some k.
+
+    Offline, k is drawn uniformly and independently at each step. On a stream the pairs come in
+    order and nothing is remembered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plan = GivenPairs().offline(10, np.random.default_rng(0)).draw(20)
+    >>> bool((plan.right == plan.left + 1).all())
+    True
+    """
+
+    def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
+        """Return a source of given pairs."""
+        return _Drawn(_n_pairs(n), rng)
+
+    def online(self, rng: np.random.Generator) -> OnlineSource:
+        """Return a source that takes the pairs as they come."""
+        return _AsTheyCome()
+
+
+@PAIRINGS.add()
+@dataclass(frozen=True, eq=False)
+class ListedPairs(Pairing):
+    """Each step takes a pair drawn uniformly from a list of pairs of rows."""
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.left.shape != self.right.shape or self.left.ndim != 1 or not len(self.left):
+            raise ValueError(
+                f"A list of pairs needs as many left as right rows, at least one; got shapes "
+                f"{self.left.shape} and {self.right.shape}."
+            )
+
+    def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
+        """Return a source of listed pairs."""
+        for side in ("left", "right"):
+            check_rows(f"ListedPairs: {side}", getattr(self, side), 0, n)
+        return _Listed(self.left, self.right, rng)
+
+
+def as_rows_of_pairs(pairs: Vector, y: ArrayLike) -> tuple[Vector, Vector]:
+    """Return pairs (n, 2, d) as 2 n rows; the labels of a pair are equal if it is similar."""
+    signs = np.asarray(y, dtype=np.float64)
+    labels = np.column_stack([np.ones(len(signs)), signs]).ravel()
+    return np.ascontiguousarray(pairs.reshape(-1, pairs.shape[2])), labels
+
+
+def _n_pairs(n: int) -> int:
+    if n % 2:
+        raise ValueError(f"Given pairs need an even number of rows, got {n}.")
+    return n // 2
+
+
+class _Drawn:
+    def __init__(self, n_pairs: int, rng: np.random.Generator) -> None:
+        self._n_pairs, self._rng = n_pairs, rng
+
+    def draw(self, n_steps: int) -> Plan:
+        left = 2 * self._rng.integers(0, self._n_pairs, n_steps)
+        return Plan(left, left + 1)
+
+
+class _Listed:
+    def __init__(
+        self, left: NDArray[np.int64], right: NDArray[np.int64], rng: np.random.Generator
+    ) -> None:
+        self._left, self._right, self._rng = left, right, rng
+
+    def draw(self, n_steps: int) -> Plan:
+        chosen = self._rng.integers(0, len(self._left), n_steps)
+        return Plan(self._left[chosen], self._right[chosen])
+
+
+class _AsTheyCome(OnlineSource):
+    def arrive(self, y: Vector) -> Arrival:
+        left = 2 * np.arange(_n_pairs(len(y)))
+        return Arrival(Plan(left, left + 1), np.empty(0, dtype=np.int64))

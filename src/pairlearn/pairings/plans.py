@@ -151,21 +151,7 @@ class OnlineSource:
                 f"a state with {sorted(state)} is not one of {type(self).__name__}, which has "
                 f"{sorted(vars(self))}; use the pairing that it was made with."
             )
-        candidate = copy.copy(self)
-        vars(candidate).update(copy.deepcopy(dict(state)))
-        candidate.check_restored(self)
-        vars(self).update(vars(candidate))
-
-    def check_restored(self, before: Any) -> None:
-        """Raise a ValueError if no source can have these attributes, which come from a file.
-
-        `before` is the source before `restore`.
-        """
-
-    @property
-    def n_remembered(self) -> int | None:
-        """Number of examples expected in the buffer; None if unknown."""
-        return None
+        vars(self).update(copy.deepcopy(dict(state)))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from pairlearn.pairings.plans import (
     Pairing,
     Plan,
 )
-from pairlearn.restored import restored_count
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_names, check_one_type
 
@@ -144,18 +143,7 @@ class GroupedSource(OnlineSource):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state returned by `state`."""
-        known, n_forgotten = OrderedDict(state["open"]), restored_count(state, "n_forgotten")
-        if len(known) > self._max_open or list(known.values()) != list(range(len(known))):
-            raise ValueError(
-                f"the saved open queries are not up to {self._max_open} with the places 0, 1, ... "
-                "in the buffer."
-            )
-        self._open, self.n_forgotten = known, n_forgotten
-
-    @property
-    def n_remembered(self) -> int:
-        """Number of examples in the buffer, one for each open query."""
-        return len(self._open)
+        self._open, self.n_forgotten = OrderedDict(state["open"]), int(state["n_forgotten"])
 
     def arrive(self, y: Labels) -> Arrival:
         """Refuse a chunk without queries."""

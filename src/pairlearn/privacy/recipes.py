@@ -17,21 +17,21 @@ clipped to length C, and the domain is a ball of radius r/C (r = 1/2). Lemmas 6 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.domains import ball_or_whole
-from pairlearn.losses import Logistic, PairLoss, SmoothedHinge
+from pairlearn.losses import Logistic, SmoothedHinge
 from pairlearn.privacy.accounting.certificate import Certificate
-from pairlearn.privacy.mechanisms.all_pairs import PairGradient, check_slopes, clip_rows
+from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.mechanisms.all_pairs import PairGradient, clip_rows
 from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting, certify, relative_slack
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.release import GRID_STEPS, release_vector, rounding_drift
+from pairlearn.privacy.release import release_vector, rounding_drift
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
 
@@ -41,125 +41,65 @@ _CLIP, _RADIUS = 0.8, 0.5
 LARGEST_N = 1024
 #: Error of its inner solver as a share of the sensitivity, which grows by twice that.
 _TOLERANCE = 1e-6
-#: Steps are grouped by weight in about so many classes to count how often an example is touched.
-_WEIGHTS = 128
 
 
-def _blocks(
-    Z: Vector, signs: Vector, sizes: Iterable[int], noise: NoiseSource
-) -> Iterator[tuple[Vector, Vector]]:
-    """Yield the rows and signs of each stage, from all rows in a secret order."""
-    order, start = noise.permutation(len(Z)), 0
-    for size in sizes:
-        part = order[start : start + size]
-        start += size
-        yield Z[part], signs[part]
-
-
-def _refuse(setting: PublicSetting, name: str) -> None:
+def _in_stages(
+    Z: Vector, signs: Vector, solve: Callable[..., tuple[Vector, float, float]],
+    setting: PublicSetting, noise: NoiseSource, *, name: str,
+) -> PrivateFit:  # fmt: skip
+    """Run `solve(k, rows, signs, centre)` in all stages: a vector, its sensitivity, and mu."""
     if setting.neighbours != "replace":
         raise ValueError(
             f"{name} is proved for neighbours='replace', got {setting.neighbours!r}: adding or "
             "removing a row shifts the others."
         )
+    d, releases = setting.n_features, []
+    domain, centre = ball_or_whole(_RADIUS / (_CLIP * math.sqrt(d))), np.zeros(d)
+    order = noise.permutation(len(Z))
+    for k, size in enumerate(stage_sizes(setting.n_examples), start=1):
+        part, order = order[:size], order[size:]
+        found, sensitivity, mu = solve(k, Z[part], signs[part], centre)
+        noisy, release = release_vector(
+            found, name=f"centre of stage {k}", sensitivity=sensitivity * relative_slack,
+            mu=mu * (1.0 - 1e-12), noise=noise,
+        )  # fmt: skip
+        releases.append(release)
+        centre = domain.project(noisy)
+    return PrivateFit(centre, tuple(releases))
 
 
 def descend(
     pairs: Vector, active: NDArray[np.int64], shares: Vector, *, start: Vector, step_size: float,
-    radius: float, loss: PairLoss,
+    radius: float,
 ) -> tuple[Vector, Vector]:  # fmt: skip
     """Run projected SGD on differences of pairs; return a weighted mean of iterates, and the last.
 
-    Step t is w_t = Proj(w_{t-1} - eta l'(w_{t-1} . v) v) if t is active and w_t = w_{t-1} if not.
-    `active` holds the index of the step of each pair; `shares` are the weights of w_0, ..., w_T.
+    Step t is w_t = Proj(w_{t-1} - eta l'(w_{t-1} . v) v) if t is active and w_t = w_{t-1} if not,
+    l being the logistic loss. `active` holds the index of the step of each pair; `shares` are the
+    weights of w_0, ..., w_T.
     """
     domain, w, mean, before = ball_or_whole(radius), start, np.zeros_like(start), 0
     for v, step in zip(pairs, active.tolist(), strict=True):
         mean = mean + shares[before : step + 1].sum() * w
         before = step + 1
-        w = domain.project(w - step_size * float(loss.slopes(np.array([w @ v]))[0]) * v)
+        w = domain.project(w - step_size * float(Logistic().slopes(np.array([w @ v]))[0]) * v)
     return mean + shares[before:].sum() * w, w
-
-
-@lru_cache(maxsize=64)
-def touch_law(n: int, n_steps: int) -> tuple[Vector, Vector]:
-    """Return values and probabilities of H, or a little above it: how a draw weighs an example.
-
-    Indices i_0, ..., i_T are uniform on n examples and step t uses the pair (i_t, i_{t-1}). A
-    change c eta in each step that touches example k moves the average of w_{j-2} by at most
-    c eta H, H = (1/T) sum_t (T - t - 1)_+ 1[i_t = k or i_{t-1} = k]. Weights are rounded up. The
-    last value is infinity, with the probability of all that is not counted.
-
-    >>> values, chances = touch_law(3, 4)
-    >>> values.tolist(), round(float(chances.sum()), 12)
-    ([0.0, 0.25, 0.5, 0.75, inf], 1.0)
-    """
-    block = math.ceil(n_steps / _WEIGHTS)
-    weights = [math.ceil(max(n_steps - t - 1, 0) / block) for t in range(1, n_steps + 1)]
-    mean = 2.0 * sum(weights) / n
-    top = min(sum(weights), math.ceil(4.0 * mean + 40.0 * max(weights)))
-    hit, lost = 1.0 / n, 1e-18
-    # Row 0: the last index is another example; row 1: it is the example.
-    state = np.zeros((2, top + 1))
-    state[:, 0] = 1.0 - hit, hit
-    for weight in weights:
-        moved = np.zeros_like(state)
-        moved[:, weight:] = state[:, : top + 1 - weight]
-        lost += float(state[:, top + 1 - weight :].sum())
-        # Nothing is touched only if neither this index nor the last one is the example.
-        state = np.stack([(state[0] + moved[1]) * (1.0 - hit), (moved[0] + moved[1]) * hit])
-    values = np.append(np.arange(top + 1) * (block / n_steps), np.inf)
-    # Each probability is a sum of products of at most n_steps rounded factors.
-    return values, np.append(state.sum(axis=0) * (1.0 + n_steps * 1e-15), lost)
-
-
-@lru_cache(maxsize=256)
-def touch_noise(n: int, n_steps: int, epsilon: float, delta: float, rounding: float) -> float:
-    """Return the noise that keeps (epsilon, delta) if each touched step moves by 1 (lemma 3).
-
-    The draws are secret and do not depend on the data, so the delta of noise s is the mean of that
-    of Gaussian-DP with mu = H / s. `rounding` is added to every H above 0.
-    """
-    from scipy.special import log_ndtr
-
-    values, chances = touch_law(n, n_steps)
-    if delta <= chances[-1]:
-        raise ValueError(f"delta must be above {chances[-1]:g}, got {delta:g}.")
-    seen = (chances > 0.0) & (values > 0.0)
-    apart, chances = values[seen] + rounding, chances[seen]
-
-    def enough(scale: float) -> bool:
-        mu = apart / scale
-        first, second = log_ndtr(0.5 * mu - epsilon / mu), log_ndtr(-0.5 * mu - epsilon / mu)
-        each = -np.exp(first) * np.expm1(np.minimum(0.0, epsilon + second - first))
-        return float(np.dot(np.maximum(each, 0.0), chances)) <= delta
-
-    low, high = 1e-9, 1.0
-    while not enough(high):
-        high *= 2.0
-    while high > low * (1.0 + 1e-9):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high * (1.0 + 1e-9)
 
 
 @dataclass(frozen=True)
 class LocalizedSGD:
-    r"""Stages of pairwise SGD, each followed by noise: Algorithm 3, for smooth convex losses.
+    r"""Stages of pairwise SGD with the logistic loss, each followed by noise: Algorithm 3.
 
     Stage k draws T_k + 1 indices, T_k = ceil(n_k log(4/delta)), makes T_k steps of size eta / 4^k
     from the last centre on the pairs (i_t, i_{t-1}), averages w_{j-2}, adds noise and projects.
-    Given the indices, two runs have averages at most c eta_k H apart (lemma 7), H of `touch_law`
-    and c the largest change of the gradient of a pair.
 
     Parameters
     ----------
-    calibration : {"exact", "paper"}, default="exact"
-        "exact" takes the noise from the law of H. "paper" takes the published 12 G eta_k
-        log(4/delta) sqrt(2 log(2.5/delta)) / epsilon, which is proved for epsilon <= 1, and is
-        refused where the exact noise is larger.
-    loss : PairLoss, default=Logistic()
-        A smooth convex loss.
+    constants : {"corrected", "paper"}, default="corrected"
+        "corrected" bounds how far the average moves by the exact quantile of the number of draws,
+        with half of delta, and takes the analytic Gaussian mechanism with the other half. "paper"
+        takes the published noise 12 G eta_k log(4/delta) sqrt(2 log(2.5/delta)) / epsilon, which is
+        proved for epsilon <= 1, and is refused where the corrected noise is larger.
 
     Examples
     --------
@@ -167,103 +107,65 @@ class LocalizedSGD:
     'localized_sgd'
     """
 
-    calibration: str = "exact"
-    loss: PairLoss = field(default_factory=Logistic)
+    constants: str = "corrected"
 
     name = "localized_sgd"
 
     def __post_init__(self) -> None:
-        if self.calibration not in ("exact", "paper"):
-            raise ValueError(f"calibration must be 'exact' or 'paper', got {self.calibration!r}.")
-        if not (self.loss.convex and math.isfinite(self.loss.curvature_bound(_RADIUS))):
-            raise ValueError(
-                f"loss must be convex and smooth, got {self.loss!r}: with a kink two runs may "
-                "drift apart. Use SmoothedHinge(width), or LocalizedHinge."
-            )
-        check_slopes(self.loss, _RADIUS)
+        if self.constants not in ("corrected", "paper"):
+            raise ValueError(f"constants must be 'corrected' or 'paper', got {self.constants!r}.")
 
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
         """Learn privately from examples in standard coordinates."""
-        _refuse(setting, self.name)
-        if self.calibration == "paper" and setting.epsilon > 1:
+        if self.constants == "paper" and setting.epsilon > 1:
             raise ValueError(
                 f"the published noise is proved for epsilon <= 1, got {setting.epsilon:g}; use "
-                "calibration='exact'."
+                "constants='corrected'."
             )
-        d, passes = setting.n_features, math.log(4.0 / setting.delta)
-        sizes = stage_sizes(setting.n_examples)
-        length, lipschitz, change = self._constants(setting)
-        radius = _RADIUS / length
-        eta = self._step_size(sizes, length, lipschitz, change, setting)
-        centre, releases = np.zeros(d), []
-        for k, (rows, sides) in enumerate(_blocks(Z, signs, sizes, noise), start=1):
-            n_steps = math.ceil(len(rows) * passes)
-            step_size = eta / 4.0**k
-            worst = change * step_size * relative_slack
-            scale = self._noise(len(rows), n_steps, worst, step_size * lipschitz, radius, setting)
-            average = self._average(rows, sides, n_steps, centre, step_size, length, noise)
-            # The worst draw, in which every step touches the example.
-            surely = worst * (n_steps - 1) * (n_steps - 2) / (2.0 * n_steps)
-            noisy, release = release_vector(
-                average, name=f"average of stage {k}", sensitivity=surely, mu=surely / scale,
-                noise=noise,
-            )  # fmt: skip
-            releases.append(release)
-            centre = ball_or_whole(radius).project(noisy)
-        return PrivateFit(centre, tuple(releases))
+        length, eta = _CLIP * math.sqrt(setting.n_features), self.step_size(setting)
 
-    def _constants(self, setting: PublicSetting) -> tuple[float, float, float]:
-        """Return the length C of a pair, the Lipschitz constant G, and the change c."""
-        low, high = setting.to_standard([setting.lower, setting.upper])
-        longest = float(np.linalg.norm(high - low))
-        length = min(longest, _CLIP * math.sqrt(setting.n_features))
-        slope = self.loss.slope_bound(_RADIUS)
-        moved = min(2.0 * length, longest) if self.loss.never_increases else 2.0 * length
-        return length, length * slope, moved * slope
+        def solve(k: int, rows: Vector, sides: Vector, centre: Vector) -> tuple[Any, ...]:
+            n_steps = math.ceil(len(rows) * math.log(4.0 / setting.delta))
+            average = self._average(rows, sides, n_steps, centre, eta / 4.0**k, length, noise)
+            return average, *self.noise_of(len(rows), n_steps, eta / 4.0**k, setting)
 
-    def _step_size(
-        self, sizes: tuple[int, ...], length: float, lipschitz: float, change: float,
-        setting: PublicSetting,
-    ) -> float:  # fmt: skip
-        """Return eta: the default of the calibration, and at most 8/L."""
-        if not sizes:
-            return 0.0
-        n, d = setting.n_examples, setting.n_features
-        passes = math.log(4.0 / setting.delta)
-        if self.calibration == "paper":
-            width = math.sqrt(2.0 * d * math.log(2.5 / setting.delta))
-            share = min(passes / math.sqrt(n), setting.epsilon / (12.0 * passes * width))
-        else:
-            first = math.ceil(sizes[0] * passes)
-            unit = touch_noise(sizes[0], first, setting.epsilon, setting.delta, 0.0)
-            loudness = math.sqrt(d) * unit * change
-            share = min(2.0 / (3.0 * math.sqrt(n) * passes), lipschitz / loudness)
-        smoothness = length**2 * self.loss.curvature_bound(_RADIUS)
-        return min(share * 2.0 * _RADIUS / length / lipschitz, 8.0 / smoothness)
+        return _in_stages(Z, signs, solve, setting, noise, name=self.name)
 
-    def _noise(
-        self, size: int, n_steps: int, worst: float, moved: float, radius: float,
-        setting: PublicSetting,
-    ) -> float:  # fmt: skip
-        """Return the noise of a stage; `moved` is the step size times G."""
-        drift = rounding_drift(n_steps, setting.n_features, radius=radius)
-        budget = setting.epsilon, setting.delta * (1.0 - 1e-9)
-        exact = worst * touch_noise(size, n_steps, *budget, drift / worst)
-        # The vector is rounded to the grid of the noise.
-        drift += exact / GRID_STEPS * math.sqrt(setting.n_features)
-        exact = worst * touch_noise(size, n_steps, *budget, drift / worst)
-        if self.calibration == "exact":
-            return exact
-        published = 12.0 * moved * math.log(4.0 / setting.delta)
-        published *= math.sqrt(2.0 * math.log(2.5 / setting.delta)) / setting.epsilon
-        if published < exact:
+    def step_size(self, setting: PublicSetting) -> float:
+        """Return the theorem's eta, at most 8/L."""
+        length, doubt = _CLIP * math.sqrt(setting.n_features), math.log(4.0 / setting.delta)
+        width = math.sqrt(2.0 * setting.n_features * math.log(2.5 / setting.delta))
+        share = min(doubt / math.sqrt(setting.n_examples), setting.epsilon / (12.0 * doubt * width))
+        slope, curvature = Logistic().slope_bound(_RADIUS), Logistic().curvature_bound(_RADIUS)
+        return min(share * 2.0 * _RADIUS / slope, 8.0 / curvature) / length**2
+
+    def noise_of(
+        self, size: int, n_steps: int, step_size: float, setting: PublicSetting
+    ) -> tuple[float, float]:
+        """Return how far the average of a stage moves, but for half of delta, and its mu."""
+        from pairlearn.theory.sensitivity import sensitivity_with_confidence
+
+        d, delta = setting.n_features, setting.delta
+        length = _CLIP * math.sqrt(d)
+        lipschitz = length * Logistic().slope_bound(_RADIUS)
+        moved = sensitivity_with_confidence(
+            size, n_steps, lipschitz=lipschitz, step_size=step_size,
+            smoothness=length**2 * Logistic().curvature_bound(_RADIUS),
+            failure_probability=0.5 * delta,
+        ) + rounding_drift(n_steps, d, radius=_RADIUS / length)  # fmt: skip
+        mu = mu_of(setting.epsilon, 0.5 * delta)
+        if self.constants == "corrected":
+            return moved, mu
+        published = 12.0 * lipschitz * step_size * math.log(4.0 / delta)
+        classical = setting.epsilon / math.sqrt(2.0 * math.log(2.5 / delta))
+        if published / classical < moved / mu:
             raise ValueError(
-                f"the published noise {published:g} of a stage with {size} examples is below "
-                f"what is needed, {exact:g}; use calibration='exact'."
+                f"the published noise {published / classical:g} of a stage with {size} examples is "
+                f"below what is needed, {moved / mu:g}; use constants='corrected'."
             )
-        return published
+        return published, classical
 
     def _average(
         self, Z: Vector, signs: Vector, n_steps: int, centre: Vector, step_size: float,
@@ -279,10 +181,12 @@ class LocalizedSGD:
         shares = np.full(n_steps + 1, 1.0 / n_steps)
         shares[0] += 1.0 / n_steps
         shares[n_steps - 1 :] = 0.0
-        radius = _RADIUS / length
-        return descend(
-            pairs, active, shares, start=centre, step_size=step_size, radius=radius, loss=self.loss
-        )[0]
+        options: dict[str, Any] = {
+            "start": centre,
+            "step_size": step_size,
+            "radius": _RADIUS / length,
+        }
+        return descend(pairs, active, shares, **options)[0]
 
 
 @dataclass(frozen=True)
@@ -306,30 +210,21 @@ class LocalizedGradient:
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
         """Learn privately from examples in standard coordinates."""
-        _refuse(setting, self.name)
         d = setting.n_features
         clip = _CLIP * math.sqrt(d)
-        ball = _RADIUS / clip
-        domain, slope = ball_or_whole(ball), Logistic().slope_bound(_RADIUS)
-        w, releases = np.zeros(d), []
-        stages = _blocks(Z, signs, stage_sizes(setting.n_examples), noise)
-        for k, (rows, sides) in enumerate(stages, start=1):
-            size = len(rows)
+        domain, slope = ball_or_whole(_RADIUS / clip), Logistic().slope_bound(_RADIUS)
+
+        def solve(k: int, rows: Vector, sides: Vector, centre: Vector) -> tuple[Any, ...]:
+            size, w, total = len(rows), centre, np.zeros(d)
             gradient = PairGradient(rows, sides, radius=clip)
             step_size = 4.0**-k * 16.0 / (clip**2 * setting.n_examples)
-            centre, total = w, np.zeros(d)
             for _ in range(size):
-                centre = domain.project(centre - step_size * gradient(centre))
-                total += centre
-            sensitivity = clip * slope * step_size * (size + 1) / size * relative_slack
-            noisy, release = release_vector(
-                total / size, name=f"centre of stage {k}",
-                sensitivity=sensitivity + rounding_drift(size, d, radius=ball),
-                mu=setting.mu * (1.0 - 1e-12), noise=noise,
-            )  # fmt: skip
-            releases.append(release)
-            w = domain.project(noisy)
-        return PrivateFit(w, tuple(releases))
+                w = domain.project(w - step_size * gradient(w))
+                total += w
+            moved = clip * slope * step_size * (size + 1) / size
+            return total / size, moved + rounding_drift(size, d, radius=_RADIUS / clip), setting.mu
+
+        return _in_stages(Z, signs, solve, setting, noise, name=self.name)
 
 
 @dataclass(frozen=True)
@@ -341,7 +236,6 @@ class HingeStage:
     the rounded objective, and `sensitivity` includes the solver's error.
     """
 
-    n_examples: int
     strong_convexity: float
     target_gap: float
     width: float
@@ -362,8 +256,8 @@ class HingeStage:
         shrink = -math.log1p(-math.sqrt(alpha / smoothness))
         start = math.sqrt(3.0) * length * mass / alpha
         n_steps = math.ceil(2.0 * math.log(start / (_TOLERANCE * sensitivity)) / shrink)
-        sensitivity *= (1.0 + 2.0 * _TOLERANCE) * relative_slack
-        return cls(n, alpha, gap, width, smoothness, max(n_steps, 1), sensitivity)
+        sensitivity *= 1.0 + 2.0 * _TOLERANCE
+        return cls(alpha, gap, width, smoothness, max(n_steps, 1), sensitivity)
 
     def solve(self, Z: Vector, signs: Vector, *, centre: Vector, length: float) -> Vector:
         """Minimise the rounded objective about `centre` by a fixed number of accelerated steps."""
@@ -398,40 +292,22 @@ class LocalizedHinge:
 
     name = "localized_nonsmooth"
 
-    def stages(self, setting: PublicSetting) -> list[HingeStage]:
-        """Return the stages of a fit."""
-        n, d = setting.n_examples, setting.n_features
-        length = _CLIP * math.sqrt(d)
-        reach = min(4.0 / math.sqrt(n), setting.mu / math.sqrt(d))
-        zeta = 2.0 * _RADIUS / length**2 * reach
-        return [
-            HingeStage.make(size, locality=zeta / 4.0**k, length=length)
-            for k, size in enumerate(stage_sizes(n), start=1)
-        ]
-
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
         """Learn privately from examples in standard coordinates."""
-        _refuse(setting, self.name)
-        if setting.n_examples > LARGEST_N:
-            raise ValueError(
-                f"localized_nonsmooth accepts at most {LARGEST_N} examples, got "
-                f"{setting.n_examples}; use LocalizedSGD(loss=SmoothedHinge(0.5))."
-            )
-        d = setting.n_features
-        length = _CLIP * math.sqrt(d)
-        centre, releases, stages = np.zeros(d), [], self.stages(setting)
-        blocks = _blocks(Z, signs, (stage.n_examples for stage in stages), noise)
-        for k, (stage, (rows, sides)) in enumerate(zip(stages, blocks, strict=True), start=1):
-            noisy, release = release_vector(
-                stage.solve(rows, sides, centre=centre, length=length),
-                name=f"minimiser of stage {k}", sensitivity=stage.sensitivity,
-                mu=setting.mu * (1.0 - 1e-12), noise=noise,
-            )  # fmt: skip
-            releases.append(release)
-            centre = ball_or_whole(_RADIUS / length).project(noisy)
-        return PrivateFit(centre, tuple(releases))
+        n, length = setting.n_examples, _CLIP * math.sqrt(setting.n_features)
+        if n > LARGEST_N:
+            raise ValueError(f"{self.name} accepts at most {LARGEST_N} examples, got {n}.")
+        reach = min(4.0 / math.sqrt(n), setting.mu / math.sqrt(setting.n_features))
+        zeta = 2.0 * _RADIUS / length**2 * reach
+
+        def solve(k: int, rows: Vector, sides: Vector, centre: Vector) -> tuple[Any, ...]:
+            stage = HingeStage.make(len(rows), locality=zeta / 4.0**k, length=length)
+            found = stage.solve(rows, sides, centre=centre, length=length)
+            return found, stage.sensitivity, setting.mu
+
+        return _in_stages(Z, signs, solve, setting, noise, name=self.name)
 
 
 @dataclass(frozen=True)
@@ -462,10 +338,8 @@ class SinglePass:
             raise ValueError(f"there are more rows than the public number {n}.")
         active = np.flatnonzero(signs[1:] != signs[:-1]) + 1
         pairs = clip_rows(signs[active, None] * (Z[active] - Z[active - 1]), clip)
-        w = descend(
-            pairs, active, np.zeros(len(Z) + 1), start=np.zeros(d), step_size=step_size,
-            radius=ball, loss=Logistic(),
-        )[1]  # fmt: skip
+        options: dict[str, Any] = {"start": np.zeros(d), "step_size": step_size, "radius": ball}
+        w = descend(pairs, active, np.zeros(len(Z) + 1), **options)[1]
         moved = 4.0 if setting.neighbours == "replace" else 2.0
         sensitivity = moved * clip * Logistic().slope_bound(_RADIUS) * step_size * relative_slack
         noisy, release = release_vector(
@@ -495,7 +369,7 @@ def certified(
 
     The stages of a localized algorithm see disjoint examples, so the largest mu counts. Algorithm 3
     is an average over secret draws: it claims (epsilon, delta) and no mu, and its listed
-    sensitivities are those of the worst draw.
+    sensitivities hold but for half of delta.
     """
     facts: dict[str, Any] = {}
     if not isinstance(recipe, SinglePass):
@@ -504,13 +378,6 @@ def certified(
             "accounting": "disjoint stages, each with the whole budget",
         }  # fmt: skip
     if isinstance(recipe, LocalizedSGD):
-        how = {
-            "exact": "exact mixture over secret index sequences",
-            "paper": "published formula 12 G eta log(4/delta) sqrt(2 log(2.5/delta)) / epsilon",
-        }
-        how_many = "disjoint stages, each with all of (epsilon, delta)"
-        facts = {
-            "composition": "mixture", "mu": None,
-            "accounting": f"{how[recipe.calibration]}; {how_many}",
-        }  # fmt: skip
+        facts |= {"composition": "mixture", "mu": None}
+        facts["accounting"] += f"; {recipe.constants} constants, half of delta for the draws"
     return certify(fit, recipe.name, setting=setting, noise=noise, **facts)

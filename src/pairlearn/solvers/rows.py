@@ -134,8 +134,8 @@ class CsrRows:
     def __post_init__(self) -> None:
         # One type per array: another type would compile every kernel again.
         indices = np.int32 if self.n_features <= 2**31 else np.int64
-        object.__setattr__(self, "indices", _as_indices("indices", self.indices, indices))
-        object.__setattr__(self, "indptr", _as_indices("indptr", self.indptr, np.int64))
+        object.__setattr__(self, "indices", np.asarray(self.indices, dtype=indices))
+        object.__setattr__(self, "indptr", np.asarray(self.indptr, dtype=np.int64))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -152,7 +152,7 @@ class CsrRows:
         if not _knows(self, _INSIDE):
             if self.data.dtype not in _FLOATS:
                 raise ValueError(f"Rows must hold float32 or float64, got {self.data.dtype}.")
-            _check_compressed(self.data, self.indices, self.indptr, *self.shape)
+            check_sparse(self.matrix)
             _note(self, _INSIDE)
         if not _knows(self, _FINITE):
             vars(self)[_SQUARES] = _check_finite(self.data)
@@ -295,71 +295,19 @@ def check_sparse(X: Any) -> None:
 
     SciPy checks only when it builds a container. Converting a damaged one would write outside.
     """
-    kind = getattr(X, "format", None)
-    if kind in ("csr", "csc"):
-        n, d = X.shape if kind == "csr" else X.shape[::-1]
-        # SciPy allows arrays with spare room after the last value.
-        used = slice(X.indptr[-1] if len(X.indptr) else 0)
-        _check_compressed(X.data[used], X.indices[used], X.indptr, n, d)
-    elif kind in ("bsr", "coo"):
-        # Compiled code converts these formats too; SciPy has its own check for them.
-        X.check_format(full_check=True) if kind == "bsr" else _check_coordinates(X)
-
-
-def _check_compressed(
-    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n: int, d: int
-) -> None:
-    """Refuse compressed rows (or columns) whose indices leave the arrays.
-
-    There are n rows, with indices from 0 to d - 1.
-    """
-    for name, array in (("data", data), ("indices", indices), ("indptr", indptr)):
-        if array.ndim != 1 or (name != "data" and array.dtype.kind not in "iu"):
-            raise ValueError(
-                f"The sparse X is damaged: {name} is {array.dtype} of shape {array.shape}, and "
-                "must be a vector" + ("." if name == "data" else " of whole numbers.")
-            )
-    if len(indptr) != n + 1 or indptr[0] != 0 or indptr[-1] != len(data):
-        ends = f"{indptr[0]} to {indptr[-1]}" if len(indptr) else "nothing"
-        raise ValueError(
-            f"The sparse X is damaged: indptr has {len(indptr)} entries, from {ends}; {n} rows "
-            f"with {len(data)} values need {n + 1}, from 0 to {len(data)}. Build X anew."
-        )
-    if len(indices) != len(data):
-        raise ValueError(
-            f"The sparse X is damaged: {len(data)} values have {len(indices)} indices. Build X "
-            "anew."
-        )
-    falls = indptr[1:] < indptr[:-1]
-    if falls.any():
-        at = int(np.argmax(falls))
-        raise ValueError(
-            f"The sparse X is damaged: indptr falls from {indptr[at]} to {indptr[at + 1]} at row "
-            f"{at}; it must never fall. Build X anew."
-        )
-    _check_inside(indices, d)
-
-
-def _check_inside(indices: NDArray[Any], d: int) -> None:
-    # As unsigned numbers, negative indices are larger than any valid one: one comparison, not two.
-    unsigned = indices.view(indices.dtype.str.replace("i", "u"))
-    if len(indices) and unsigned.max() >= d:
-        at = int(np.argmax(unsigned >= d))
-        raise ValueError(
-            f"The sparse X is damaged: index {indices[at]} at place {at} with {d} features; "
-            f"indices must lie between 0 and {d - 1}. Build X anew."
-        )
-
-
-def _check_coordinates(X: Any) -> None:
-    for axis, side in enumerate(X.shape):
-        indices = (X.row, X.col)[axis]
-        if indices.shape != X.data.shape or indices.dtype.kind not in "iu":
-            raise ValueError(
-                f"The sparse X is damaged: {X.data.shape} values have coordinates of shape "
-                f"{indices.shape} and type {indices.dtype}. Build X anew."
-            )
-        _check_inside(indices, side)
+    try:
+        if X.format in ("csr", "csc", "bsr"):
+            if X.indices.dtype.kind + X.indptr.dtype.kind != "ii":
+                raise ValueError("indices must be whole numbers.")
+            X.check_format(full_check=True)
+        elif X.format == "coo":
+            for index, side in zip((X.row, X.col), X.shape, strict=True):
+                if index.shape != X.data.shape or index.dtype.kind not in "iu":
+                    raise ValueError("each value needs a row and a column, whole numbers.")
+                if len(index) and not 0 <= index.min() <= index.max() < side:
+                    raise ValueError(f"coordinates must lie between 0 and {side - 1}.")
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"The sparse X is damaged: {error} Build X anew.") from None
 
 
 def check_squares(rows: R, *, whole: bool = False) -> R:
@@ -418,24 +366,6 @@ def _note(rows: R, fact: str) -> R:
     # The rows are frozen, but noting a fact does not change their values.
     vars(rows)[fact] = True
     return rows
-
-
-def _as_indices(name: str, array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """Return indices in another type; refuse values that it cannot hold."""
-    if array.dtype == dtype:
-        return array
-    if array.dtype.kind not in "iu":
-        raise ValueError(
-            f"The sparse X is damaged: {name} is {array.dtype}; it must hold whole numbers."
-        )
-    if array.dtype.itemsize >= np.dtype(dtype).itemsize and len(array):
-        largest = int(array.max())
-        if largest > np.iinfo(dtype).max or int(array.min()) < np.iinfo(dtype).min:
-            raise ValueError(
-                f"The sparse X is damaged: {name} holds {largest}, which is no index of its "
-                "values. Build X anew."
-            )
-    return array.astype(dtype)
 
 
 def _real(array: NDArray[Any], dtype: Any) -> NDArray[Any]:

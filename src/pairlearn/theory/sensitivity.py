@@ -11,6 +11,7 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
+from pairlearn.privacy.accounting.gaussian import gaussian_delta, mu_of
 from pairlearn.theory.conventions import (
     ConstantsChoice,
     check_constants,
@@ -223,13 +224,8 @@ def gaussian_privacy_loss(noise_multiplier: float, *, epsilon: float) -> float:
     >>> round(gaussian_privacy_loss(2.0, epsilon=1.0), 6)
     0.00683
     """
-    from scipy.special import log_ndtr, ndtr
-
-    scale = check_positive("noise_multiplier", noise_multiplier)
     check_positive("epsilon", epsilon)
-    first = float(ndtr(0.5 / scale - epsilon * scale))
-    second = math.exp(epsilon + float(log_ndtr(-0.5 / scale - epsilon * scale)))
-    return max(first - second, 0.0)
+    return gaussian_delta(1.0 / check_positive("noise_multiplier", noise_multiplier), epsilon)
 
 
 @documented
@@ -279,20 +275,4 @@ def gaussian_noise_scale(
             corrected=False,
         )
         return sensitivity * math.sqrt(2.0 * math.log(2.5 / delta)) / epsilon
-    from scipy.optimize import brentq
-
-    target = delta if sensitivity_is_certain else delta / 2.0
-
-    def excess(log_scale: float) -> float:
-        return gaussian_privacy_loss(math.exp(log_scale), epsilon=epsilon) - target
-
-    low, high = -1.0, 1.0
-    while excess(low) < 0.0:
-        low -= 1.0
-    while excess(high) > 0.0:
-        high += 1.0
-    root = float(brentq(excess, low, high, xtol=1e-13))
-    scale = math.exp(root)
-    while gaussian_privacy_loss(scale, epsilon=epsilon) > target:
-        scale *= 1.0 + 1e-12
-    return sensitivity * scale
+    return sensitivity / mu_of(epsilon, delta if sensitivity_is_certain else delta / 2.0)

@@ -18,8 +18,7 @@ from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.solvers import SOLVERS, Solver
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.features import Hats
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord
 from pairlearn.torch.networks import (
     MLP,
     Beside,

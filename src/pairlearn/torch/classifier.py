@@ -15,19 +15,20 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.shared.decisions import (
     DECISION_ARRAYS,
+    Decision,
+    DecisionRule,
+    as_rule,
     pack_decision,
     unpack_decision,
 )
 from pairlearn.estimators.shared.examples import two_classes, validate_data
 from pairlearn.estimators.shared.judged_maps import weighted_error
-from pairlearn.estimators.shared.rules import Decision, DecisionRule, as_rule
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import example_weights, opposite_pair_weights
 from pairlearn.metrics.auc import roc_auc
 from pairlearn.models.provenance import data_fingerprint
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord
 from pairlearn.torch.auc import AUCLoss
 from pairlearn.torch.base import RULES, NeuralEstimator, folds_of
 from pairlearn.torch.margins import MarginLoss

@@ -18,18 +18,16 @@ import numpy as np
 import pairlearn.cli.private.training as training_module
 import pairlearn.estimators.private.auc as auc_module
 import pairlearn.estimators.private.base as mixin_module
-import pairlearn.estimators.private.queries as queries_module
+import pairlearn.estimators.private.entries as entries_module
 import pairlearn.estimators.private.ratings as ratings_module
+import pairlearn.privacy.bounds as bounds_module
 import pairlearn.privacy.evaluation as evaluation_module
 import pairlearn.privacy.mechanisms.all_pairs as gradient_module
 import pairlearn.privacy.mechanisms.centred as centred_module
 import pairlearn.privacy.mechanisms.noisy_sgd as noisy_module
 import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
 import pairlearn.privacy.mechanisms.tree as tree_module
-import pairlearn.privacy.narrowing as narrowing_module
-import pairlearn.privacy.noise as noise_module
 import pairlearn.privacy.persons as persons_module
-import pairlearn.privacy.quartiles as quartiles_module
 import pairlearn.privacy.release as release_module
 import pairlearn.privacy.selection as selection_module
 from pairlearn import (
@@ -38,9 +36,9 @@ from pairlearn import (
     PrivateMetricLearner,
 )
 from pairlearn.cli.private.audited import entries
-from pairlearn.estimators.private.entries import FitEntry
-from pairlearn.estimators.private.queries import EvaluationEntry
+from pairlearn.estimators.private.entries import EvaluationEntry, FitEntry
 from pairlearn.losses import DistanceLogistic
+from pairlearn.privacy.accounting.certificate import digest_of
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
 from pairlearn.privacy.noise import NoiseSource
@@ -214,8 +212,6 @@ NOISE = [
     Mutant("uniform noise", "an output out of reach excludes a table",
            entry("evaluation"), discrete(uniform)),
     Mutant("a fixed seed behind the scenes", "noise can be subtracted", entry("fit"), fixed_seed),
-    Mutant("a forked process repeats the noise", "two models have the same noise",
-           entry("evaluation"), constant(noise_module, "getpid", lambda: 1)),
 ]  # fmt: skip
 
 
@@ -321,7 +317,7 @@ STATISTICS = [
            entry("groups"), rewritten(statistics_module, "_means_of_persons", " / counts[:, None]",
                                       " / np.maximum(counts - 1, 1)[:, None]"), AWAY, always=True),
     Mutant("sums for means of persons in the search of bounds", "a person counts as many",
-           entry("bounds"), rewritten(quartiles_module, "quartile_counts", "sums / n_rows",
+           entry("bounds"), rewritten(bounds_module, "quartile_counts", "sums / n_rows",
                                       "sums"), AWAY),
     Mutant("each row is a person", "a person with many rows counts as many",
            lambda: FitEntry(PrivateAUCClassifier(**OPTIONS), **SIZE, persons=True),
@@ -360,7 +356,7 @@ STATISTICS = [
            entry("bounds"), unlisted,
            "are listed"),
     Mutant("half the sensitivity of the search of bounds", "epsilon is larger than stated",
-           entry("bounds"), rewritten(quartiles_module, "quartile_sensitivity",
+           entry("bounds"), rewritten(bounds_module, "quartile_sensitivity",
                                       "math.sqrt((32.0 if", "0.5 * math.sqrt((32.0 if"), AWAY),
 ]  # fmt: skip
 
@@ -368,52 +364,48 @@ STATISTICS = [
 # ------------------------------------------------------------------- what leaves past the noise
 
 
-class RawCoefficients(PrivateAUCClassifier):
+class Leaking(PrivateAUCClassifier):
+    """Changes the fit by the data, and the certificate so that it covers the change."""
+
     def fit(self, X, y):
         super().fit(X, y)
-        rows, signs = np.nan_to_num(self._table(X)), self._signs(y, len(X))
-        self.coef_ = (signs @ np.clip(rows, -1, 1))[None, :] / len(rows)
+        self.leak(np.clip(np.nan_to_num(self._table(X)), -1, 1), self._signs(y, len(X)))
+        self.certificate_ = replace(self.certificate_, digest=digest_of(self._pack()))
         return self
 
-
-class CountInAnAttribute(PrivateAUCClassifier):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.n_positive_ = int((self._signs(y, len(X)) > 0).sum())
-        return self
-
-
-class CountInTheCertificate(PrivateAUCClassifier):
-    def fit(self, X, y):
-        super().fit(X, y)
-        facts = {**self.certificate_.public, "positives": str(list(y).count(1))}
+    def state(self, name, value):
+        facts = {**self.certificate_.public, name: str(value)}
         self.certificate_ = replace(self.certificate_, public=facts)
-        return self
 
 
-class RawThreshold(PrivateAUCClassifier):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.intercept_ = np.array([-np.mean(self._signs(y, len(X)))])
-        return self
+class RawCoefficients(Leaking):
+    def leak(self, rows, signs):
+        self.coef_ = (signs @ rows)[None, :] / len(rows)
 
 
-class RawLogOdds(PrivateAUCClassifier):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.log_odds_ = np.array([1.0, np.mean(self._signs(y, len(X)))])
-        return self
+class CountInAnAttribute(Leaking):
+    def leak(self, rows, signs):
+        self.n_positive_ = int((signs > 0).sum())
 
 
-class RealisedSensitivity(PrivateAUCClassifier):
-    def fit(self, X, y):
-        super().fit(X, y)
-        longest = float(np.nanmax(np.abs(np.clip(self._table(X), -1, 1)))) * len(X)
-        facts = {**self.certificate_.public, "largest value": f"{longest:.12g}"}
-        mean = float(np.nanmean(np.clip(self._table(X), -1, 1)))
-        facts["mean"] = f"{mean:.12g}"
-        self.certificate_ = replace(self.certificate_, public=facts)
-        return self
+class CountInTheCertificate(Leaking):
+    def leak(self, rows, signs):
+        self.state("positives", (signs > 0).sum())
+
+
+class RawThreshold(Leaking):
+    def leak(self, rows, signs):
+        self.intercept_ = np.array([-np.mean(signs)])
+
+
+class RawLogOdds(Leaking):
+    def leak(self, rows, signs):
+        self.log_odds_ = np.array([1.0, np.mean(signs)])
+
+
+class RealisedSensitivity(Leaking):
+    def leak(self, rows, signs):
+        self.state("mean", f"{rows.mean():.12g}")
 
 
 PAST = [
@@ -469,14 +461,14 @@ MECHANISMS = [
            "off the grid"),
     Mutant("noise once a level of the tree", "differences of releases have no noise",
            entry("continual"), rewritten(tree_module.TreeStatistics, "release",
-                                         "noise.protect_integers(total, steps)",
-                                         "(total + vars(state).setdefault(f'kept {level}', "
-                                         "noise.protect_integers(0 * total, steps)))"), DIFFER),
+                                         "grid.protected(total, noise)",
+                                         "(total * grid.step + vars(state).setdefault(f'kept "
+                                         "{level}', grid.protected(0 * total, noise)))"), DIFFER),
     Mutant("a node of the tree without noise", "the sum of an interval leaves",
            entry("continual"), rewritten(tree_module.TreeStatistics, "release",
-                                         "noise.protect_integers(total, steps)",
-                                         "(total if level == 1 else "
-                                         "noise.protect_integers(total, steps))"), "are listed"),
+                                         "grid.protected(total, noise)",
+                                         "(total * grid.step if level == 1 else "
+                                         "grid.protected(total, noise))"), "are listed"),
     Mutant("a tree that pays for one level", "epsilon grows with the levels", entry("continual"),
            rewritten(tree_module.TreeStatistics, "grid", " / math.sqrt(self.n_levels)", ""),
            "certificate claims"),
@@ -525,7 +517,7 @@ def whole_rows(patch, module):
 
 def selected(patch, old, new):
     rewritten(selection_module, "select_privately", old, new)(patch)
-    patch.setattr(queries_module, "select_privately", selection_module.select_privately)
+    patch.setattr(entries_module, "select_privately", selection_module.select_privately)
 
 
 # ---------------------------------------------------------------- gradients of pairs that meet
@@ -640,11 +632,11 @@ UNITS = [
     Mutant("rows without an id are one person", "he or she is replaced when one row goes",
            entry("groups", neighbours="add_remove"), nobody_is_a_person, AWAY, always=True),
     Mutant("counts of persons summed in a look", "a person with many rows counts as many",
-           entry("narrowing"), rewritten(narrowing_module.Bins, "counts", SHARED, "found"), AWAY,
+           entry("narrowing"), rewritten(bounds_module, "bin_counts", SHARED, "found"), AWAY,
            always=True),
     Mutant("counts of persons summed in a look, removed", "a person with many rows counts as many",
            entry("narrowing", neighbours="add_remove"),
-           rewritten(narrowing_module.Bins, "counts", SHARED, "found"), AWAY),
+           rewritten(bounds_module, "bin_counts", SHARED, "found"), AWAY),
     Mutant("looks that are not paid for", "their epsilon is not counted", entry("narrowing"),
            rewritten(mixin_module, "narrowed", "math.sqrt(1.0 - spent)", "1.0"),
            "certificate claims"),
@@ -654,16 +646,13 @@ UNITS = [
     Mutant("looks that are not listed", "their epsilon is not counted", entry("narrowing"),
            unlisted, "are listed"),
     Mutant("half the noise in looks", "epsilon is larger than stated", entry("narrowing"),
-           rewritten(mixin_module, "ask_table", "protect_integers(whole, grid.scale)",
-                     "protect_integers(whole, grid.scale // 2)"), AWAY),
-    Mutant("looks without noise", "the counts leave", entry("narrowing"),
-           rewritten(mixin_module, "ask_table", "noise.protect_integers(whole, grid.scale)",
-                     "whole"), "are listed"),
+           rewritten(mixin_module, "narrowed", "sensitivity * relative_slack",
+                     "0.5 * sensitivity"), AWAY),
     Mutant("bounds narrowed by counts without noise", "one person decides on the bounds",
            entry("narrowing"),
-           rewritten(mixin_module, "ask_table", "noise.protect_integers(whole, grid.scale)",
-                     "(0 * noise.protect_integers(whole, grid.scale) + whole)"),
-           "released on the neighbour"),
+           rewritten(mixin_module, "narrowed", "counts.reshape(-1, _BINS) / n,",
+                     "bin_counts(rows[:, features], before, after, persons)"
+                     ".reshape(-1, _BINS) / n,"), "released on the neighbour"),
     Mutant("sums for means in the intercept of persons", "a person with many rows counts as many",
            entry("entropy-groups"),
            rewritten(noisy_module.NoisySGD, "_regression", "1.0 / np.bincount(persons)[persons]",

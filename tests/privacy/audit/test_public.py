@@ -8,8 +8,7 @@ import pytest
 
 from pairlearn.privacy import audit_entry, neighbouring_tables
 from pairlearn.privacy.audit.attack import AuditResult
-from pairlearn.privacy.audit.entry import Entry
-from pairlearn.privacy.audit.exact import check_entry
+from pairlearn.privacy.audit.exact import Entry, check_entry
 from pairlearn.privacy.audit.public import PublicAudit, _frequencies, _projected
 
 SOUND = AuditResult(1.0, 1e-3, 0.5, None, 0.2, 10, 0.99)

@@ -18,7 +18,8 @@ from pairlearn.losses import (
     SquaredHinge,
     scalar,
 )
-from pairlearn.privacy.audit.mechanism import Neighbours, release_distances, worst_case_neighbours
+from pairlearn.privacy.audit.mechanism import release_distances, standard_neighbours
+from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
 from pairlearn.privacy.mechanisms.all_pairs import AllPairsGradient, PairGradient, clip_rows
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
@@ -152,7 +153,8 @@ def test_every_loss_keeps_its_sensitivity(loss, seed, epsilon, removed):
     other[4], other_signs[4] = -Z[4], rng.choice([-1.0, 1.0])
     if removed:
         other, other_signs = np.delete(Z, 4, axis=0), np.delete(signs, 4)
-    pairs = [Neighbours(Z, signs, other, other_signs), worst_case_neighbours(public)]
+    mine = PublicNeighbours("", Table(Z, signs), Table(other, other_signs), place=4)
+    pairs = [mine, standard_neighbours(public)[0]]
     for pair in pairs:
         for distance, bound in release_distances(
             loss_mechanism(loss, n_steps=3),

@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 
+import pairlearn.privacy.mechanisms.centred as centred_module
 from pairlearn.privacy import CentredStatistics, PublicSetting
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.mechanisms.centred import first_radius, solve_moments
@@ -123,12 +124,7 @@ def solution_of(moments, setting, *, belief):
     return direction
 
 
-CASES = [
-    (deviation, label, length)
-    for deviation in (1e-3, 0.03, 0.3)
-    for label in (0.1, -0.7, 1.3)
-    for length in (0.1, 0.8, 1.4)
-]
+CASES = [(1e-3, 0.1, 0.8), (1e-3, -0.7, 1.4), (0.03, 1.3, 0.1), (0.3, -0.7, 0.8), (0.3, 0.1, 1.4)]
 
 
 @pytest.mark.parametrize("belief", [False, True])
@@ -157,11 +153,13 @@ SCHEDULES = {
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("n_rounds", SCHEDULES)
 @pytest.mark.parametrize(("label", "length"), [(0.02, 0.9), (0.6, 0.1), (-0.9, 1.3)])
-def test_the_rounds_ask_for_what_the_schedule_says(n_rounds, neighbours, label, length):
+def test_the_rounds_ask_for_what_the_schedule_says(
+    n_rounds, neighbours, label, length, monkeypatch
+):
     setting, asked, answers = setting_of(neighbours), [], []
     rng = np.random.default_rng(n_rounds)
 
-    def release(**options):
+    def release(Z, signs, **options):
         asked.append(options)
         made = drawn_moments(rng, deviation=0.02, label=label, n_rounds=1, length=length)[0]
         answer = Moments(
@@ -171,7 +169,8 @@ def test_the_rounds_ask_for_what_the_schedule_says(n_rounds, neighbours, label, 
         answers.append(answer)
         return answer
 
-    CentredStatistics(n_rounds=n_rounds).learn(release, setting=setting)
+    monkeypatch.setattr(centred_module, "release_moments", release)
+    CentredStatistics(n_rounds=n_rounds).fit(None, None, setting=setting, noise=None)
     shares, weights = zip(*SCHEDULES[n_rounds], strict=True)
     assert sum(shares) == pytest.approx(1.0, abs=1e-12)
     mus = np.array([one["mu"] for one in asked])

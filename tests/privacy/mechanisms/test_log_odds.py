@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
-from pairlearn.privacy.mechanisms.centred import CentredStatistics
-from pairlearn.privacy.mechanisms.log_odds import clipped_lengths, kept_by_clipping
+from pairlearn.privacy.mechanisms.centred import (
+    CentredStatistics,
+    clipped_lengths,
+    kept_by_clipping,
+)
 from pairlearn.privacy.mechanisms.sufficient_statistics import Weights, release_moments
 from pairlearn.privacy.noise import NoiseSource
 

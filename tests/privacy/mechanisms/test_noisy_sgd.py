@@ -14,7 +14,8 @@ from pairlearn.metrics import roc_auc
 from pairlearn.models import load_model
 from pairlearn.privacy import NoisySGD, PublicSetting, check_mechanism, compose
 from pairlearn.privacy.audit.exact import check_entry
-from pairlearn.privacy.audit.mechanism import Neighbours, release_distances, worst_case_neighbours
+from pairlearn.privacy.audit.mechanism import release_distances, standard_neighbours
+from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
 from pairlearn.privacy.mechanisms.noisy_sgd import Meetings, linear_pair_sum
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import OneRowEach, rows_that_meet
@@ -192,16 +193,15 @@ def test_every_pass_keeps_its_sensitivity(seed, n_batches, n_partners, metric, m
         setting = make_setting(n, d, neighbours=neighbours)
         Z = 3 * rng.choice([-1.0, -0.2, 1.0], (n_rows, d))
         labels = rng.choice([-1.0, 1.0], n_rows)
-        place, removed = int(rng.integers(n_rows)), None
+        place = int(rng.integers(n_rows))
         other, other_labels = Z.copy(), labels.copy()
         other[place], other_labels[place] = -Z[place], rng.choice([-1.0, 1.0])
         if neighbours == "add_remove":
             other, other_labels = np.delete(Z, place, axis=0), np.delete(labels, place)
-            removed = place
         kind = of_a_metric if metric else NoisySGD
         distances = release_distances(
             kind(n_passes=3, n_batches=n_batches, n_partners=n_partners, clip=0.3),
-            Neighbours(Z, labels, other, other_labels, removed),
+            PublicNeighbours("", Table(Z, labels), Table(other, other_labels), place=place),
             setting=setting,
             noise=NoiseSource(seed=seed),
         )
@@ -214,7 +214,7 @@ def test_every_pass_keeps_its_sensitivity(seed, n_batches, n_partners, metric, m
 @pytest.mark.parametrize("n_batches", [1, 3])
 def test_the_lemma_is_tight_in_every_pass(neighbours, n_batches):
     setting = make_setting(24, neighbours=neighbours)
-    pair = worst_case_neighbours(setting)
+    pair = standard_neighbours(setting)[0]
     mechanism = NoisySGD(n_passes=4, n_batches=n_batches, n_partners=7, clip=0.1, step=0.01)
     for distance, bound in release_distances(
         mechanism, pair, setting=setting, noise=NoiseSource(seed=0)

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 from pairlearn.estimators import PrivateAUCClassifier, audit_entries
 from pairlearn.estimators.private.entries import FitEntry
-from pairlearn.privacy import Certificate, Entry
+from pairlearn.privacy import Entry
 from pairlearn.privacy.audit.neighbours import Table
 from pairlearn.typing import Vector
 
@@ -38,15 +37,6 @@ def entry_of_mechanism(mechanism: str, *, n: int, n_features: int, **claim: Any)
     return FitEntry(model, n=n, n_features=n_features, name=f"fit by {mechanism}")
 
 
-@dataclass(frozen=True)
-class _Written:
-    """What the program wrote: two files and its standard output."""
-
-    model: Any
-    files: Mapping[str, bytes]
-    output: str
-
-
 class ProgramEntry(FitEntry):
     """``pairlearn train --private``: a CSV file in, a model file and a certificate out."""
 
@@ -61,7 +51,7 @@ class ProgramEntry(FitEntry):
         from pairlearn.models import load_model
 
         names = [f"x{k}" for k in range(self.width)]
-        lower, upper = self.estimator.public_bounds(self.width)
+        lower, upper = self.bounds
         lines = [f"{name} = [{a}, {b}]" for name, a, b in zip(names, lower, upper, strict=True)]
         facts = "\n".join(['label = "y"', "labels = [0, 1]", "[features]", *lines])
         with TemporaryDirectory() as folder:
@@ -80,8 +70,10 @@ class ProgramEntry(FitEntry):
                     standalone_mode=False,
                 )  # fmt: skip
             files = {path.name: path.read_bytes() for path in Path(folder).glob("model*")}
-            output = shown.getvalue().replace(folder, "")
-            return _Written(load_model(str(model)), files, output)
+            output, written = shown.getvalue().replace(folder, ""), load_model(str(model))
+        return SimpleNamespace(
+            model=written, files=files, output=output, certificate_=written.certificate_
+        )
 
     def public(self, result: Any) -> dict[str, Any]:
         """Return the bytes of both files and the text that was printed."""
@@ -90,11 +82,3 @@ class ProgramEntry(FitEntry):
     def numbers(self, result: Any) -> Vector:
         """Return the numbers of the model in the file."""
         return super().numbers(result.model)
-
-    def certificate(self, result: Any) -> Certificate | None:
-        """Return the certificate in the file."""
-        return super().certificate(result.model)
-
-    def problems(self, result: Any) -> list[str]:
-        """See `FitEntry.problems`."""
-        return super().problems(result.model)

@@ -39,10 +39,10 @@ def train_privately(
     """
     from pairlearn.estimators.private.auc import PrivateAUCClassifier
     from pairlearn.estimators.private.entropy import PrivateEntropyRegressor
-    from pairlearn.estimators.shared.features_seen import see_columns
+    from pairlearn.estimators.shared.examples import see_columns
     from pairlearn.models import write_model
     from pairlearn.privacy.accounting.ledger import BudgetExceededError
-    from pairlearn.privacy.quartiles import PrivateBounds
+    from pairlearn.privacy.bounds import PrivateBounds
     from pairlearn.streams.readers.schema import Schema
 
     refuse_beside_private("data", "output", "as_json", "model", "feature_map", "settings")

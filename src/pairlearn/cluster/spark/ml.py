@@ -33,9 +33,9 @@ from pairlearn.cluster.passes import ClusterReport
 from pairlearn.cluster.spark.engine import OnSpark, selected
 from pairlearn.cluster.spark.storage import Stored
 from pairlearn.estimators.auc.classifier import AUCClassifier
-from pairlearn.estimators.shared.features_seen import see_columns
+from pairlearn.estimators.shared.examples import see_columns
 from pairlearn.models.file import dump_model, parse_model
-from pairlearn.models.registry import spec_of
+from pairlearn.models.record import build_model
 from pairlearn.register import nearest
 
 #: What the function of a row returns, and the column that holds it on the way.
@@ -379,7 +379,7 @@ class SparkAUCModel(Model, Stored, _HasColumns):  # type: ignore[misc]
 def _model_of(data: bytes) -> Any:
     """Return the model of a file, once in each process of an executor."""
     record = parse_model(data)
-    return spec_of(record.estimator).build(record)
+    return build_model(record)
 
 
 def _answers(model: Any, columns: Columns, arrays: list[Any]) -> Any:

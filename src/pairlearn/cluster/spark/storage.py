@@ -24,7 +24,7 @@ from pyspark.ml.util import (
 from pairlearn.models import ModelFileError
 from pairlearn.models.file import dump_model, parse_model
 from pairlearn.models.parts import decode, encode
-from pairlearn.models.registry import spec_of
+from pairlearn.models.record import build_model
 
 #: Saved folders name classes by their door, so that a class may move to another file.
 _DOOR = "pairlearn.cluster"
@@ -72,7 +72,7 @@ class _Reader(MLReader):  # type: ignore[misc]
                     f"{path} holds a model of {record.estimator[:60]!r}, not of "
                     f"{self._kind._holds!r}."
                 )
-            fitted = spec_of(record.estimator).build(record)
+            fitted = build_model(record)
         instance = self._kind._restored(fitted, metadata)
         instance._resetUid(metadata["uid"])
         instance._restore_params(metadata["paramMap"])

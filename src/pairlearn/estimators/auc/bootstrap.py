@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.averaging import AVERAGINGS, Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc.classifier import AUCClassifier
-from pairlearn.estimators.auc.task import Task
+from pairlearn.estimators.auc.composition import Task
 from pairlearn.estimators.auc.ways.exact import fit_exact
-from pairlearn.estimators.auc.ways.top import TopDescent
+from pairlearn.estimators.auc.ways.top import solve_top_by_descent
 from pairlearn.estimators.shared.examples import two_classes
 from pairlearn.estimators.shared.solvers import SGD, as_schedule
 from pairlearn.features import Identity
@@ -300,8 +300,8 @@ class _Task:
             task = Task(objective, model.loss_, None, model.scaling is not None, rng)
             n_passes = model.n_steps_ / len(self.y)
             solver = SGD(model.step_size_, model.radius_, n_passes)  # type: ignore[arg-type]
-            way = TopDescent(task, solver)
-            return way.fit(self.rows.take(index), self.y[index], np.empty(0)).w
+            rows = self.rows.take(index)
+            return solve_top_by_descent(task, solver, rows, self.y[index], np.empty(0)).w
         pairing, schedule, averaging, loss, n_steps = self._parts
         assert self.fitted.radius_ is not None
         descent = PairwiseSGD(pairing, schedule, ball_or_whole(self.fitted.radius_), averaging)

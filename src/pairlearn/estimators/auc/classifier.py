@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from pairlearn.estimators.auc.composition import Composition
+from pairlearn.estimators.auc.composition import Composition, Task
 from pairlearn.estimators.auc.forgetting import (
     AUCForgetting,
     Kept,
@@ -23,13 +23,16 @@ from pairlearn.estimators.auc.forgetting import (
 )
 from pairlearn.estimators.auc.many import fit_pairs
 from pairlearn.estimators.auc.shapes import Explanation, explain
-from pairlearn.estimators.auc.task import Task
+from pairlearn.estimators.shared.decisions import DecisionRule
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.examples import find_classes, with_weight
-from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
+from pairlearn.estimators.shared.examples import (
+    find_classes,
+    rows_and_labels,
+    see_features,
+    with_weight,
+)
 from pairlearn.estimators.shared.maps import features_for, map_rows
 from pairlearn.estimators.shared.published import DEFERRED, all_or_nothing, publish
-from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, other_scales, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, Fitted, Moments, Solver
 from pairlearn.estimators.shared.storage import register_storable
@@ -286,7 +289,6 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             else None,
             judged=None if found is None else found[1],
             counts=counts,
-            ways=parts.ways,
         )
         if scaling is not None and scaling.n_constant == rows.shape[1]:
             # A warning was given: no coefficient makes a difference.
@@ -343,6 +345,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             ways = float(loss.parameter), parts.is_scaled, None, 1.0
             each = told_weight(kept, n_examples)
             self._kept = Kept(kept, choice, *ways, each, weighed, zeros=weighed)
+        features = Identity.of(width) if features is None else features
         publish(
             self, coef_=coef[np.newaxis], classes_=classes, features_=features, **{DEFERRED: ()}
         )

@@ -1,27 +1,138 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The parts of an AUC classifier, checked together, and the solver that "auto" stands for."""
+"""The parts of an AUC classifier, checked together, and the task that its solver is given."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from pairlearn.estimators.auc.ways.ridge import is_cheap, is_exact
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.solvers import (
     MAPPED_BYTES,
     SGD,
     SOLVERS,
     Exact,
+    Fitted,
     Moments,
     Solver,
+    check_solver,
 )
 from pairlearn.features import FeatureMap, Hats
+from pairlearn.folds import Keys
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.running import Callback
 from pairlearn.solvers.top.objectives import OBJECTIVES, Objective
 from pairlearn.typing import Vector
 from pairlearn.validation import check_flag, check_verbose
+
+if TYPE_CHECKING:
+    from pairlearn.estimators.shared.decisions import Decision
+    from pairlearn.estimators.shared.judged_maps import JudgedMap
+
+
+@dataclass(frozen=True)
+class Before:
+    """The model that a stream continues."""
+
+    coef: Vector
+    #: Number of examples that it was learned from, which sets the step size.
+    n_examples: int
+    decision: Decision
+    #: Scales of its features, if they are known.
+    scales: Any = None
+    #: The row from which the stream before measured its scores.
+    origin: Vector | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """All settings of a fit of two classes, without the examples.
+
+    `features` is the fitted map; None if a stream has yet to fit it. `validation_fraction` is the
+    share of a fold. `free` says that solver, loss and ridge are all automatic, so that a share of
+    Fisher's discriminant may be mixed in.
+    """
+
+    objective: Objective
+    loss: PairLoss
+    features: FeatureMap | None
+    is_scaled: bool
+    rng: np.random.Generator
+    validation_fraction: float = 0.2
+    free: bool = False
+    n_jobs: int | None = None
+    verbose: int = 0
+    callbacks: Sequence[Callback] = ()
+    #: Deal folds and draw samples; None for a stream, which has neither.
+    keys: Keys | None = None
+    #: Coefficients to start from.
+    start: Vector | None = None
+    #: Signs of coefficients, for monotone functions.
+    signs: NDArray[np.int64] | None = None
+    #: The map that was chosen as it was judged, if it was; linear features are fitted anew.
+    judged: JudgedMap | None = None
+    #: How often each example counts, without the weights of classes; None for a stream.
+    counts: Vector | None = None
+    #: Fits the map of a stream to its first examples.
+    fit_map: Any = field(default=None, compare=False)
+
+    def solve(self, solver: Solver, rows: Rows, y: Vector, weight: Vector) -> Fitted:
+        """Train by a solver of the library."""
+        check_solver(solver, (SGD, Exact, Moments), "AUCClassifier")
+        way: Callable[..., Fitted]
+        if isinstance(solver, Moments):
+            from pairlearn.estimators.auc.ways.moments import solve_by_moments as way
+        elif isinstance(solver, Exact):
+            from pairlearn.estimators.auc.ways.exact import solve_exactly as way
+        elif self.objective.over_pairs:
+            from pairlearn.estimators.auc.ways.descent import solve_by_descent as way
+        else:
+            from pairlearn.estimators.auc.ways.top import solve_top_by_descent as way
+        return way(self, solver, rows, y, weight)
+
+    def stream(self, solver: Solver, n_features: int, before: Before | None) -> Any:
+        """Return what learns chunks by a solver of the library."""
+        check_solver(solver, (SGD, Moments), "a stream of AUCClassifier")
+        if isinstance(solver, Moments):
+            from pairlearn.estimators.auc.ways.moments import stream_by_moments
+
+            return stream_by_moments(self, solver, n_features, before)
+        assert isinstance(solver, SGD)
+        if self.objective.over_pairs:
+            from pairlearn.estimators.auc.ways.descent import DescentStream
+
+            return DescentStream(self, solver, before)
+        from pairlearn.estimators.auc.ways.top import TopDescentStream
+
+        return TopDescentStream(self, solver, n_features, before)
+
+    @property
+    def margin(self) -> float:
+        """The margin of the square loss, 1 for a loss that has none."""
+        return float(self.loss.parameter) if self.loss.by_moments else 1.0
+
+    def of_some(self, index: NDArray[np.int64]) -> Task:
+        """Return the task for some of the examples."""
+        return self if self.keys is None else replace(self, keys=self.keys.take(index))
+
+    def tell(self, text: str, choice: Choice) -> None:
+        """Tell a person on stderr what was chosen, if asked to."""
+        if self.verbose:
+            print(f"{text}{self.evidence(choice)}", file=sys.stderr)
+
+    def evidence(self, choice: Choice) -> str:
+        """Return how good the chosen candidate was, for a person."""
+        found = choice.evidence
+        if found is None:
+            return ""
+        error = "" if found.n_folds == 1 else f" +- {found.standard_error:.4f}"
+        return f", held-out {self.objective.title} {found.auc:.4f}{error}"
 
 
 @dataclass(frozen=True)
@@ -43,18 +154,14 @@ class Composition:
     def of(cls, model: Any) -> Composition:
         """Return the composition of an estimator; refuse parts that do not go together."""
         check_verbose(model.verbose)
-        asked = tuple(
-            name for name, given in (
-                ("callbacks", model.callbacks is not None),
-                ("warm_start", check_flag("warm_start", model.warm_start)),
-            ) if given
-        )  # fmt: skip
+        warm = check_flag("warm_start", model.warm_start)
+        asked = {"callbacks": model.callbacks is not None, "warm_start": warm}
         found = cls(
             OBJECTIVES.make(model.objective),
             None if _is_auto(model.solver) else SOLVERS.make(model.solver, also="auto"),
             None if _is_auto(model.loss) else LOSSES.make(model.loss),
             model.features,
-            asked,
+            tuple(name for name, given in asked.items() if given),
             model.scaling is not None,
         )
         found.check()
@@ -78,11 +185,11 @@ class Composition:
                     f"{objective!r} would ignore {name}, which is about pairs of examples; leave "
                     'it at its default, or use objective="auc".'
                 )
-        if isinstance(solver, Moments):
+        by_moments = isinstance(solver, Moments) or bool(self.monotone)
+        if isinstance(solver, Moments) and solver.ranges is not None:
             from pairlearn.estimators.auc.ways.exact_moments import check_ranges
 
             check_ranges(solver, self.features)
-        by_moments = isinstance(solver, Moments) or bool(self.monotone)
         if by_moments and self.loss is not None and not self.loss.by_moments:
             raise ValueError(
                 f"class moments suffice for the square loss only, got loss="
@@ -93,9 +200,8 @@ class Composition:
                 f"{objective!r} needs more than class moments, by which monotone functions are "
                 'learned: use solver="exact" without monotone, or objective="auc".'
             )
-        if self.monotone and not (
-            isinstance(solver, Moments) or (solver is None and not self.asked)
-        ):
+        own = isinstance(solver, Moments) or (solver is None and not self.asked)
+        if self.monotone and not own:
             raise ValueError(
                 'monotone functions are found by solver="moments"; use it, or solver="auto" '
                 "without callbacks and warm_start."
@@ -118,12 +224,9 @@ class Composition:
         """Return the solver, if the features decide about it or it is given."""
         if self.solver is not None:
             return self.solver
-        if self.monotone:
-            return Moments()
         too_large = 8.0 * n_rows * features.n_outputs > MAPPED_BYTES
-        if not linear and self.suits_moments and (features.closed_form or too_large):
-            return Moments()
-        return None
+        by_moments = not linear and self.suits_moments and (features.closed_form or too_large)
+        return Moments() if self.monotone or by_moments else None
 
     def by_data(self, rows: Rows, y: Vector) -> Solver:
         """Return the solver for these rows: exact if that is cheap, else descent."""
@@ -131,8 +234,9 @@ class Composition:
             return SGD()
         if not self.objective.over_pairs:
             return Exact()
-        loss = self.loss or LOSSES.make("squared_hinge")
-        return Exact() if is_exact(loss) and is_cheap(rows, y, loss) else SGD()
+        from pairlearn.estimators.auc.ways.exact import is_cheap
+
+        return Exact() if is_cheap(rows, y, self.loss or LOSSES.make("squared_hinge")) else SGD()
 
     def of_stream(self, n_outputs: int | None, *, going_on: bool = False) -> Solver:
         """Return the solver of a stream: by default moments, or descent for many features.
@@ -158,12 +262,6 @@ class Composition:
             return Moments()
         return SGD(pairing="opposite") if self.objective.over_pairs else SGD()
 
-    @property
-    def ways(self) -> Mapping[type, Any]:
-        """How to train by each kind of solver."""
-        descent = _descent if self.objective.over_pairs else _top_descent
-        return {SGD: descent, Exact: _exact, Moments: _moments}
-
     def loss_for(self, solver: Solver) -> PairLoss:
         """Return the loss: the given one, or the one that suits the solver."""
         if self.loss is not None:
@@ -172,30 +270,6 @@ class Composition:
             return LOSSES.make("square")
         by_default = isinstance(solver, SGD) and self.objective.over_pairs
         return LOSSES.make("hinge" if by_default else "squared_hinge")
-
-
-def _descent(task: Any, solver: Any) -> Any:
-    from pairlearn.estimators.auc.ways.descent import Descent
-
-    return Descent(task, solver)
-
-
-def _top_descent(task: Any, solver: Any) -> Any:
-    from pairlearn.estimators.auc.ways.top import TopDescent
-
-    return TopDescent(task, solver)
-
-
-def _exact(task: Any, solver: Any) -> Any:
-    from pairlearn.estimators.auc.ways.exact import ByMinimising
-
-    return ByMinimising(task, solver)
-
-
-def _moments(task: Any, solver: Any) -> Any:
-    from pairlearn.estimators.auc.ways.moments import ByMoments
-
-    return ByMoments(task, solver)
 
 
 def _is_auto(value: Any) -> bool:

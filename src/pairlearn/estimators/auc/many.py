@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.estimators.auc.composition import Composition
-from pairlearn.estimators.shared.calibration import Sigmoid
+from pairlearn.estimators.shared.decisions import Sigmoid, Threshold, as_rule
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import check_many_classes
 from pairlearn.estimators.shared.maps import as_map, fit_map, is_linear, map_rows
 from pairlearn.estimators.shared.published import DEFERRED, publish, published
-from pairlearn.estimators.shared.rules import Threshold, as_rule
 from pairlearn.estimators.shared.solvers import SGD, Exact, Fitted, Moments
 from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.features import FeatureMap, Identity

@@ -23,12 +23,11 @@ from pairlearn.estimators.shared.decisions import (
 )
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import mapped_product, validate_data
-from pairlearn.estimators.shared.published import Attribute, publish
+from pairlearn.estimators.shared.published import found_later, publish
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import PairLoss
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord
 from pairlearn.register import Record
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
@@ -53,10 +52,12 @@ class AUCPredictions(Storable, ScoreDecisions):
     n_examples_: int
     data_fingerprint_: str | None
     trace_: Trace
-    #: Those that a stream finds with its coefficients.
-    choice_: Any = Attribute()
-    ridge_: Any = Attribute()
-    held_out_auc_: Any = Attribute()
+    choice_: Any
+    ridge_: Any
+    held_out_auc_: Any
+    #: The fitted map, `Identity` for a linear score.
+    features_: Any
+    __getattr__ = found_later
 
     _not_stored = ("callbacks", "random_state")
     _takes_sparse = True
@@ -83,12 +84,6 @@ class AUCPredictions(Storable, ScoreDecisions):
         "sigmoids": ArraySpec(("n_pairs", 2), required=False),
         "power": ArraySpec((), required=False, low=0.0),
     }
-
-    @property
-    def features_(self) -> FeatureMap:
-        """The fitted map, `Identity` for a linear score."""
-        found: FeatureMap | None = self._published().get("features_")
-        return Identity.of(self.n_features_in_) if found is None else found
 
     @property
     def pairs_(self) -> MulticlassAUCClassifier:
@@ -128,7 +123,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         model = self._published()
         pairs = pairs_of(model)
         if pairs is None:
-            return self._over_threshold(X, model)
+            return super().decision_function(X)
         return np.asarray(np.log(pairs.couple_scores(self._pair_scores(X, model))))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -141,7 +136,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         model = self._published()
         pairs = pairs_of(model)
         if pairs is None:
-            return self._labels(X, model)
+            return super().predict(X)
         likeliest = pairs.couple_scores(self._pair_scores(X, model)).argmax(axis=1)
         return np.asarray(model["classes_"][likeliest])
 
@@ -154,7 +149,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         model = self._published()
         pairs = pairs_of(model)
         if pairs is None:
-            return self._probabilities(X, model)
+            return super().predict_proba(X)
         return pairs.couple_scores(self._pair_scores(X, model))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -166,7 +161,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         """
         model = self._published()
         if pairs_of(model) is None:
-            return self._auc(X, y, sample_weight, model)
+            return super().score(X, y, sample_weight)
         from pairlearn.metrics.hand_till import HandTill
 
         metric = HandTill(pairs=True, classes=tuple(model["classes_"].tolist()))
@@ -204,7 +199,8 @@ class AUCPredictions(Storable, ScoreDecisions):
         self.data_fingerprint_ = record.provenance.get("data_fingerprint")
         if not many:
             coef = arrays["coef"].copy()[np.newaxis]
-            publish(self, coef_=coef, _decision=unpack_decision(arrays))
+            linear = Identity.of(coef.shape[1])
+            publish(self, coef_=coef, features_=linear, _decision=unpack_decision(arrays))
             return
         # A stream has no ridge.
         found = {name: arrays[name] for name in ("sigmoids", "power", "ridge") if name in arrays}
@@ -219,7 +215,8 @@ class AUCPredictions(Storable, ScoreDecisions):
                 feature_names=None,
             )
         ).set_params(**pair_parameters(self))
-        publish(self, coef_=pairs.coef_, pairs_=pairs, _decision=None)
+        linear = Identity.of(pairs.coef_.shape[1])
+        publish(self, coef_=pairs.coef_, features_=linear, pairs_=pairs, _decision=None)
 
 
 def pairs_of(model: Mapping[str, Any]) -> MulticlassAUCClassifier | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.estimators.shared.features_seen import check_columns
+from pairlearn.estimators.shared.examples import check_columns
 from pairlearn.features import Hats, Identity
 from pairlearn.register import nearest
 from pairlearn.typing import Vector

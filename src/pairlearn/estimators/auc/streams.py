@@ -16,14 +16,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.estimators.auc.composition import Composition
+from pairlearn.estimators.auc.composition import Before, Composition, Task
 from pairlearn.estimators.auc.many import check_decisions_between, hand_over, pair_parameters
 from pairlearn.estimators.auc.predictions import AUCPredictions
-from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.auc.ways.pair_streams import PairStreams
-from pairlearn.estimators.shared.calibration import Sigmoid
-from pairlearn.estimators.shared.examples import check_known, known_classes
-from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features, seen_features
+from pairlearn.estimators.shared.decisions import Sigmoid, as_rule
+from pairlearn.estimators.shared.examples import (
+    check_known,
+    known_classes,
+    rows_and_labels,
+    see_features,
+    seen_features,
+)
 from pairlearn.estimators.shared.maps import (
     as_map,
     check_named,
@@ -32,7 +36,6 @@ from pairlearn.estimators.shared.maps import (
     is_linear,
 )
 from pairlearn.estimators.shared.published import DEFERRED, publish
-from pairlearn.estimators.shared.rules import as_rule
 from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import MAPPED_BYTES, Fitted, Moments, Solver
 from pairlearn.estimators.shared.weights import chunk_weights, example_weights
@@ -259,7 +262,6 @@ class AUCStreams(AUCPredictions):
             self.validation_fraction,
             free=parts.is_free and is_linear(self.features),
             fit_map=self._map_of_stream,
-            ways=parts.ways,
         )
         return solver.stream(task, n_features, before)
 

@@ -19,7 +19,7 @@ from itertools import combinations
 
 import numpy as np
 
-from pairlearn.estimators.shared.calibration import Sigmoid, fit_sigmoid
+from pairlearn.estimators.shared.decisions import Sigmoid, fit_sigmoid
 from pairlearn.typing import Places, Vector
 
 #: Examples whose classes are coupled at once.

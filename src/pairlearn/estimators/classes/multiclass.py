@@ -48,8 +48,7 @@ from pairlearn.estimators.shared.weights import chunk_weights, example_weights
 from pairlearn.folds import Fold
 from pairlearn.losses import SquaredHinge
 from pairlearn.metrics.hand_till import HandTill, mean_pair_auc
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord
 from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Places, Vector

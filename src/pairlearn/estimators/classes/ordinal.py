@@ -39,8 +39,7 @@ from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.metrics.concordance import SURVIVAL, ConcordanceIndex
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord
 from pairlearn.solvers.rows import as_rows
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_generator, check_weights

@@ -22,10 +22,10 @@ from pairlearn.estimators.metric.start import (
     unit_step,
 )
 from pairlearn.estimators.shared.scaling import Scaling
-from pairlearn.estimators.shared.solvers import SGD, SOLVERS, as_schedule, auto_steps, way_of
+from pairlearn.estimators.shared.solvers import SGD, SOLVERS, as_schedule, auto_steps, check_solver
 from pairlearn.estimators.shared.weights import judged_auc
 from pairlearn.pairings import PAIRINGS, GivenPairs, Pairing
-from pairlearn.pairings.given import ListedPairs
+from pairlearn.pairings.pairs import ListedPairs
 from pairlearn.problem import Problem
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
@@ -146,7 +146,7 @@ def metric_solver(solver: Any) -> MetricSGD:
     if isinstance(solver, str) and solver == "sgd":
         return MetricSGD()
     solver = SOLVERS.make(solver)
-    way_of(solver, {SGD: SGD}, "MetricLearner")
+    check_solver(solver, (SGD,), "MetricLearner")
     if isinstance(solver, MetricSGD):
         return solver
     return MetricSGD(**{name: getattr(solver, name) for name in SGD().get_params(deep=False)})

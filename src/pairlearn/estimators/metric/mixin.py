@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from pairlearn.estimators.shared.calibration import choose_threshold
+from pairlearn.estimators.shared.decisions import choose_threshold
 from pairlearn.estimators.shared.examples import product, refuse_overflow, validate_data
 from pairlearn.estimators.shared.weights import weigh
 from pairlearn.features import FeatureMap

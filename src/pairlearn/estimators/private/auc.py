@@ -13,17 +13,20 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.private.base import PrivateMixin
-from pairlearn.estimators.shared.examples import product, refuse_overflow
-from pairlearn.estimators.shared.features_seen import check_columns, column_names
+from pairlearn.estimators.shared.examples import (
+    check_columns,
+    column_names,
+    product,
+    refuse_overflow,
+)
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord, reason
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.bounds import PrivateBounds
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.public_maps import mapped_setting
-from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_labels
 from pairlearn.typing import Vector
 
@@ -154,46 +157,30 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         return tags
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
-        "coef": ArraySpec(("n_features",)),
-        "intercept": ArraySpec(()),
-        "lower": ArraySpec(("n_features",)),
-        "upper": ArraySpec(("n_features",)),
+        "coef": ArraySpec((1, "n_features")),
+        "intercept": ArraySpec((1,)),
+        "bounds": ArraySpec((2, "n_features")),
         "log_odds": ArraySpec((2,), required=False),
     }
 
-    def _pack(self) -> dict[str, NDArray[Any]]:
-        lower, upper = self.bounds_
-        intercept = self.intercept_[0]
-        arrays = {"coef": self.coef_[0], "intercept": intercept, "lower": lower, "upper": upper}
-        return arrays if self.log_odds_ is None else {**arrays, "log_odds": self.log_odds_}
-
     def _unpack(self, record: ModelRecord) -> None:
-        arrays = record.arrays
         if record.classes is None or len(record.classes) != 2:
             raise ModelFileError(f"{type(self).__name__} has two classes; fit and save it again.")
-        self.certificate_ = self._certificate_of(record)
-        self.mechanism = self._stored_mechanism()
-        self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
-        self.bounds_ = np.stack(self.bounds)
-        self.coef_ = arrays["coef"].copy()[None, :]
-        self.intercept_ = arrays["intercept"].copy().reshape(1)
-        self.log_odds_ = arrays["log_odds"].copy() if "log_odds" in arrays else None
-        self.features_ = Identity.of(len(self.bounds_[0]))
+        super()._unpack(record)
+        # The file does not hold the constants of the mechanism.
+        if not self._released_by:
+            try:
+                self.mechanism = get_mechanism(self.certificate_.mechanism).name
+            except ValueError as error:
+                raise ModelFileError(f"its certificate cannot be read: {reason(error)}") from None
 
     def _restore_map(self, features: FeatureMap) -> None:
-        if features.n_inputs != len(self.bounds_[0]):
+        width = self.bounds_.shape[1]
+        if features.n_inputs != width:
             raise ModelFileError(
-                f"its map takes {features.n_inputs} features, but its bounds have "
-                f"{len(self.bounds_[0])}."
+                f"its map takes {features.n_inputs} features, but its bounds have {width}."
             )
         self.features_ = features
-
-    def _stored_mechanism(self) -> Any:
-        """Return the mechanism that the certificate names; the file does not hold its constants."""
-        try:
-            return get_mechanism(self.certificate_.mechanism).name
-        except ValueError as error:
-            raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> PrivateAUCClassifier:
         """Learn from examples.

@@ -21,14 +21,17 @@ from pairlearn.estimators.shared.storage import Storable
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.parts import encode
 from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.privacy.accounting.certificate import Certificate, Release, cautions_about
+from pairlearn.privacy.accounting.certificate import (
+    Certificate,
+    Release,
+    cautions_about,
+    digest_of,
+)
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.bounds import PrivateBounds, find_bounds, narrowed
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
-from pairlearn.privacy.narrowing import ask_table, narrowed
-from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly, mapped_setting
-from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
 from pairlearn.privacy.records import read_persons, read_table
 from pairlearn.privacy.release import paid_noise
 from pairlearn.typing import Vector
@@ -57,11 +60,13 @@ class CertifiedMixin(Storable):
 
     def _publish(self, names: NDArray[Any] | None = None, **fitted: Any) -> None:
         """Replace all fitted attributes in one step; `names` are those of the columns."""
-        kept = {k: v for k, v in vars(self).items() if k[0] == "_" or not k.endswith("_")}
+        made = object.__new__(type(self))
+        made.__dict__ = {k: v for k, v in vars(self).items() if k[0] == "_" or not k.endswith("_")}
+        made.__dict__ |= {**fitted, "_certified": copy.deepcopy(self._public_arguments())}
         if names is not None:
-            fitted["feature_names_in_"] = np.array(names, dtype=object)
-        arguments = copy.deepcopy(self._public_arguments())
-        self.__dict__ = {**kept, "_certified": arguments, **fitted}
+            made.__dict__["feature_names_in_"] = np.array(names, dtype=object)
+        made.certificate_ = replace(made.certificate_, digest=digest_of(made._pack()))
+        self.__dict__ = made.__dict__
 
     def _public_number(self, n_rows: int) -> int:
         """Return the public number of examples that scales a release."""
@@ -105,7 +110,17 @@ class CertifiedMixin(Storable):
         """Return the fitted model of a record, as `Storable.from_record` does."""
         model = super().from_record(record)
         model._certified = copy.deepcopy(model._public_arguments())
+        model._stored_certificate()
         return model
+
+    def _stored_certificate(self) -> dict[str, Any]:
+        """Return the certificate, if it is about the numbers of this model."""
+        if digest_of(self._pack()) != self.certificate_.digest:
+            raise ModelFileError(
+                "the numbers of this model are not those that its certificate is about, so nothing "
+                "is promised for them; fit again."
+            )
+        return self.certificate_.to_dict()
 
     def _certificate_of(self, record: ModelRecord, mechanism: str = "") -> Certificate:
         """Return the certificate in a model file; it must name the mechanism, if one is given."""
@@ -159,6 +174,19 @@ class PrivateMixin(CertifiedMixin):
 
     # A file holds the releases, the public arguments and the certificate.
     _not_stored = (*CertifiedMixin._not_stored, "bounds", "mechanism")
+    #: The only mechanism that the certificate in a file may name, if there is one.
+    _released_by: ClassVar[str] = ""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _unpack(self, record: ModelRecord) -> None:
+        super()._unpack(record)
+        self.certificate_ = self._certificate_of(record, self._released_by)
+        self.features_ = Identity.of(self.bounds_.shape[1])
+        self.bounds = (self.bounds_[0].copy(), self.bounds_[1].copy())
 
     def _learn(
         self, mechanism: Mechanism, rows: Vector, y: Vector, groups: Any, facts: Mapping[str, str]
@@ -205,10 +233,10 @@ class PrivateMixin(CertifiedMixin):
         options = {} if persons is None else {"persons": persons}
         before: list[Release] = []
         if search is not None:
-            within, before = self._searched(rows, search, within, noise, persons)
-        elif mechanism.narrows and isinstance(self.features, str):
+            within, before = find_bounds(rows, search, setting=within, noise=noise, persons=persons)
+        elif mechanism.narrow_bounds and isinstance(self.features, str):
             # Not under a map that was made for the given bounds.
-            within, before = narrowed(setting, ask_table(rows, noise, persons))
+            within, before = narrowed(setting, rows, noise, persons)
         features = map_publicly(self.features, within)
         mapped = mapped_setting(features, within)
         if mapped is not within:
@@ -239,24 +267,6 @@ class PrivateMixin(CertifiedMixin):
                 f'bounds must be (lower, upper), "private" or a PrivateBounds, got {self.bounds!r}.'
             )
         return PrivateBounds()
-
-    def _searched(
-        self, rows: Vector, search: PrivateBounds, setting: PublicSetting, noise: NoiseSource,
-        persons: NDArray[np.int64] | None,
-    ) -> tuple[PublicSetting, list[Release]]:  # fmt: skip
-        """Return the setting with the bounds found, and the releases that found them."""
-        lower, upper, releases = find_bounds(
-            rows,
-            search,
-            # The bounds of a code are public, so only continuous features are searched.
-            searched=setting.levels == 0,
-            mu=mu_of(setting.epsilon, setting.delta) * math.sqrt(search.share) * (1.0 - 1e-12),
-            neighbours=setting.neighbours,
-            noise=noise,
-            n_examples=setting.n_examples,
-            persons=persons,
-        )
-        return setting.within(lower, upper, budget=setting.mu), releases
 
     def _further_facts(self, setting: PublicSetting, features: FeatureMap) -> dict[str, str]:
         """Return facts that override or extend the usual ones in the certificate."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
-from pairlearn.estimators.shared.features_seen import check_columns
+from pairlearn.estimators.shared.examples import check_columns
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.features import Identity
 from pairlearn.models.record import ModelFileError, ModelRecord
@@ -93,6 +93,7 @@ class PrivateAUCContinual(PrivateAUCClassifier):
     4
     """
 
+    _released_by = TreeStatistics.name
     #: The tree of the stream; None if no stream runs. This and what follows is secret.
     _state: SumTree | None = None
     _process: int | None = None
@@ -300,14 +301,6 @@ class PrivateAUCContinual(PrivateAUCClassifier):
         if not hasattr(self, "coef_"):
             raise ModelFileError("nothing has been released yet; call release() first.")
         return super().to_record(provenance)
-
-    def _stored_mechanism(self) -> Any:
-        if self.certificate_.mechanism != TreeStatistics.name:
-            raise ModelFileError(
-                f"this model is released by {TreeStatistics.name!r}, but its certificate names "
-                f"{self.certificate_.mechanism[:60]!r}."
-            )
-        return self.mechanism
 
     def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
         # The actual number of rows is not public, only the largest one.

@@ -8,19 +8,18 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.private.base import PrivateMixin
-from pairlearn.estimators.shared.features_seen import check_columns, column_names
+from pairlearn.estimators.shared.examples import check_columns, column_names
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.losses import WINDOWS
-from pairlearn.models.record import ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.bounds import PrivateBounds
 from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
-from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_numbers
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
@@ -47,13 +46,10 @@ class PrivateEntropyRegressor(
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy parameter.
-    delta : float, optional
-        The failure probability; the smaller of 1/(10 n) and n^(-3/2) by default.
+    epsilon, delta : float
+        The promise, as for `PrivateAUCClassifier`.
     bounds : tuple (lower, upper), PrivateBounds or "private"
-        Public bounds of the features, each a number or one number for each feature. Required; see
-        `PrivateAUCClassifier` for bounds found with a part of the budget.
+        Public bounds of the features, as for `PrivateAUCClassifier`. Required.
     target_bounds : tuple (lower, upper)
         Public bounds of the target, two numbers. Required.
     levels : array-like of int, optional
@@ -66,15 +62,8 @@ class PrivateEntropyRegressor(
     mechanism : NoisySGD, optional
         How to learn, with constants, a window and a bandwidth of its own (in units of half the
         target's range), as in ``NoisySGD(loss=Welsch(0.1))``.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        Whether data sets are neighbours if one example is replaced, or added or removed.
-    n_examples : int, optional
-        The public number of examples; see `PrivateAUCClassifier`.
-    random_state : int, optional
-        Makes the noise reproducible: for simulations only. The certificate then says that the
-        model is not private, and a warning is given.
-    ledger : PrivacyLedger, optional
-        A budget shared with other releases; it records the fit before the data are read.
+    neighbours, n_examples, random_state, ledger : str, int, seed, PrivacyLedger
+        As for `PrivateAUCClassifier`.
 
     Attributes
     ----------
@@ -82,16 +71,8 @@ class PrivateEntropyRegressor(
         Coefficients, for features inside the bounds.
     intercept_ : float
         Intercept: a mean of errors in which those far from the others count as less far.
-    certificate_ : Certificate
-        The guarantee and the facts behind it.
-    bounds_ : ndarray of shape (2, d)
-        Lower and upper bounds to which examples are clipped, public or released.
-    features_ : FeatureMap
-        The identity: the regression uses the raw features.
-    feature_names_in_ : ndarray of str
-        Names of the columns, if X had any. They are public; `predict` compares them.
-    n_features_in_ : int
-        Number of features.
+    bounds_, certificate_, feature_names_in_, n_features_in_
+        As for `PrivateAUCClassifier`.
 
     Examples
     --------
@@ -129,34 +110,17 @@ class PrivateEntropyRegressor(
         self.mechanism, self.neighbours, self.n_examples = mechanism, neighbours, n_examples
         self.random_state, self.ledger = random_state, ledger
 
+    _released_by = NoisySGD.name
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
         "intercept": ArraySpec(()),
-        "lower": ArraySpec(("n_features",)),
-        "upper": ArraySpec(("n_features",)),
+        "bounds": ArraySpec((2, "n_features")),
     }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.regressor_tags.poor_score = True
         return tags
-
-    def _pack(self) -> dict[str, NDArray[Any]]:
-        lower, upper = self.bounds_
-        return {
-            "coef": self.coef_,
-            "intercept": np.array(self.intercept_),
-            "lower": lower,
-            "upper": upper,
-        }
-
-    def _unpack(self, record: ModelRecord) -> None:
-        arrays = record.arrays
-        self.certificate_ = self._certificate_of(record, NoisySGD.name)
-        self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
-        self.bounds_ = np.stack(self.bounds)
-        self.coef_, self.intercept_ = arrays["coef"].copy(), float(arrays["intercept"])
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> PrivateEntropyRegressor:
         """Learn from examples.
@@ -168,9 +132,8 @@ class PrivateEntropyRegressor(
         y : array-like of shape (n,)
             Targets; one that is not a number leaves its example out.
         groups : array-like of shape (n,) or (n, k), optional
-            The person of each row, as for `PrivateAUCClassifier.fit`. The guarantee then protects a
-            person with all rows. Each person has one place, for which a row is drawn anew for each
-            pass, and n is the number of persons. The intercept is that of their mean errors.
+            The person of each row, as for `PrivateAUCClassifier.fit`. Each person has one place,
+            for which a row is drawn anew for each pass; the intercept is that of mean errors.
 
         Returns
         -------

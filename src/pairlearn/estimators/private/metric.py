@@ -7,20 +7,19 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from pairlearn.estimators.metric.mixin import MetricMixin, check_pairs
 from pairlearn.estimators.metric.start import components_of
 from pairlearn.estimators.private.base import PrivateMixin
-from pairlearn.estimators.shared.features_seen import check_columns, column_names
+from pairlearn.estimators.shared.examples import check_columns, column_names
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.losses import DistanceLogistic
-from pairlearn.models.record import ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelRecord
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.bounds import PrivateBounds
 from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
-from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import check_public_labels, read_labels
 from pairlearn.scores import MahalanobisScore
 from pairlearn.typing import Vector
@@ -49,13 +48,10 @@ class PrivateMetricLearner(
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy parameter.
-    delta : float, optional
-        The failure probability; the smaller of 1/(10 n) and n^(-3/2) by default.
+    epsilon, delta : float
+        The promise, as for `PrivateAUCClassifier`.
     bounds : tuple (lower, upper), PrivateBounds or "private"
-        Public bounds of the features, each a number or one number for each feature. Required; see
-        `PrivateAUCClassifier` for bounds found with a part of the budget.
+        Public bounds of the features, as for `PrivateAUCClassifier`. Required.
     levels : array-like of int, optional
         0 for a continuous feature, k for a code of k equally spaced levels.
     labels : tuple, default=(0, 1)
@@ -64,32 +60,15 @@ class PrivateMetricLearner(
     mechanism : NoisySGD, optional
         How to learn, with a loss of a squared distance; by default `DistanceLogistic`, and the
         constants of `NoisySGD` for it.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        Whether data sets are neighbours if one example is replaced, or added or removed.
-    n_examples : int, optional
-        The public number of examples that scales the release and sets the default delta. With
-        neighbours="add_remove" the number of rows is secret, so give an upper bound on it; the
-        guarantee covers at most this many rows. With "replace" it is the number of rows.
-    random_state : int, optional
-        Makes the noise reproducible: for simulations only. The certificate then says that the
-        model is not private, and a warning is given.
-    ledger : PrivacyLedger, optional
-        A budget shared with other releases; it records the fit before the data are read.
+    neighbours, n_examples, random_state, ledger : str, int, seed, PrivacyLedger
+        As for `PrivateAUCClassifier`.
 
     Attributes
     ----------
     components_ : ndarray of shape (d, d)
         L with W = L' L: the map of `transform`, for features inside the bounds.
-    certificate_ : Certificate
-        The guarantee and the facts behind it.
-    bounds_ : ndarray of shape (2, d)
-        Lower and upper bounds to which examples are clipped, public or released.
-    features_ : FeatureMap
-        The identity: a private metric uses the raw features.
-    feature_names_in_ : ndarray of str
-        Names of the columns, if X had any. They are public; `transform` compares them.
-    n_features_in_ : int
-        Number of features.
+    bounds_, certificate_, feature_names_in_, n_features_in_
+        As for `PrivateAUCClassifier`.
 
     Notes
     -----
@@ -131,28 +110,19 @@ class PrivateMetricLearner(
         self.neighbours, self.n_examples = neighbours, n_examples
         self.random_state, self.ledger = random_state, ledger
 
+    _released_by = NoisySGD.name
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "components": ArraySpec(("n_features", "n_features")),
-        "lower": ArraySpec(("n_features",)),
-        "upper": ArraySpec(("n_features",)),
+        "bounds": ArraySpec((2, "n_features")),
     }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.allow_nan = True
         return tags
 
-    def _pack(self) -> dict[str, NDArray[Any]]:
-        lower, upper = self.bounds_
-        return {"components": self.components_, "lower": lower, "upper": upper}
-
     def _unpack(self, record: ModelRecord) -> None:
-        arrays = record.arrays
-        self.certificate_ = self._certificate_of(record, NoisySGD.name)
-        self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
-        self.bounds_ = np.stack(self.bounds)
-        self.components_ = arrays["components"].copy()
+        super()._unpack(record)
         self._n_features_out = len(self.components_)
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> PrivateMetricLearner:
@@ -165,9 +135,8 @@ class PrivateMetricLearner(
         y : array-like of shape (n,)
             Labels; an example whose label is not public is ignored.
         groups : array-like of shape (n,) or (n, k), optional
-            The person of each row, as for `PrivateAUCClassifier.fit`. The guarantee then protects a
-            person with all rows: each person has one place, for which a row is drawn anew for each
-            pass, and n is the number of persons.
+            The person of each row, as for `PrivateAUCClassifier.fit`. Each person has one place,
+            for which a row is drawn anew for each pass.
 
         Returns
         -------
@@ -176,7 +145,8 @@ class PrivateMetricLearner(
         """
         rows, mechanism = self._table(X), self._mechanism()
         facts = {"labels": ", ".join(repr(label) for label in self.labels)}
-        codes = self._codes(y, len(rows))
+        codes = read_labels(y, self.labels, len(rows)).astype(np.float64)
+        codes[codes < 0] = np.nan
         fit, setting, fitted = self._learn(mechanism, rows, codes, groups, facts)
         standard = components_of(MahalanobisScore(), fit.direction, setting.n_features)
         components = standard / setting.unit
@@ -197,11 +167,6 @@ class PrivateMetricLearner(
                 f"NoisySGD(loss=DistanceLogistic()), got {self.mechanism!r}."
             )
         return self.mechanism
-
-    def _codes(self, y: ArrayLike, n: int) -> Vector:
-        """Return the position of each label among the public ones, NaN for any other."""
-        codes = read_labels(y, self.labels, n)
-        return np.where(codes < 0, np.nan, codes)
 
     def _rows(self, X: Any) -> Vector:
         check_columns(self, X)

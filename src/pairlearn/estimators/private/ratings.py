@@ -16,11 +16,15 @@ from pairlearn.estimators.ratings.answers import RatedVotes
 from pairlearn.estimators.ratings.likelihood import DENSE_PLAYERS, maximise
 from pairlearn.estimators.ratings.votes import PUBLIC_OUTCOMES, name_codes, outcome_names
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.models.record import ModelRecord
-from pairlearn.models.registry import ArraySpec
-from pairlearn.privacy.accounting.certificate import Certificate, Release, cautions_about
+from pairlearn.models.record import ArraySpec, ModelRecord
+from pairlearn.privacy.accounting.certificate import (
+    Certificate,
+    Release,
+    cautions_about,
+    check_kind,
+)
 from pairlearn.privacy.accounting.gaussian import check_epsilon, compose, mu_of
-from pairlearn.privacy.accounting.ledger import PrivacyLedger, check_relation
+from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.records import column_of, read_labels, read_persons
 from pairlearn.privacy.release import paid_noise
 from pairlearn.privacy.votes import (
@@ -239,7 +243,7 @@ class PrivateRatings(
         if self.ties not in _TIES:
             raise ValueError(f"ties must be one of {', '.join(_TIES)}, got {self.ties!r}.")
         check_positive("prior", self.prior)
-        removes = check_relation(self.neighbours) == "add_remove"
+        removes = check_kind(self.neighbours) == "add_remove"
         per_pair = check_count("votes_per_pair", self.votes_per_pair)
         counts_ties = tied and self.ties == "davidson"
         if not judged:

@@ -20,11 +20,15 @@ from pairlearn.averaging import AVERAGINGS
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.shared.descent import descend
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.examples import validate_data
-from pairlearn.estimators.shared.features_seen import rows_and_targets, see_features, seen_features
+from pairlearn.estimators.shared.examples import (
+    rows_and_targets,
+    see_features,
+    seen_features,
+    validate_data,
+    watch_order,
+)
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
-from pairlearn.estimators.shared.order import watch_order
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import (
     SGD,
@@ -32,8 +36,8 @@ from pairlearn.estimators.shared.solvers import (
     Fitted,
     Solver,
     as_schedule,
+    check_solver,
     step_and_radius,
-    way_of,
 )
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, kept_of_chunk, weigh
@@ -41,7 +45,7 @@ from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.metrics.ranking import check_ndcg, ndcg, pair_accuracy
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec
 from pairlearn.pairings import PAIRINGS, Pairing, PreviousExample, RandomPair
 from pairlearn.pairings.queries import PreviousOfQuery, has_pairs, number_queries
 from pairlearn.problem import Problem
@@ -489,7 +493,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         check_ndcg(self.k, self.gain)
         by_grade = check_flag("weight_by_grade", self.weight_by_grade)
         solver: Any = SOLVERS.make(self.solver)
-        way_of(solver, {SGD: SGD}, "PairwiseRanker")
+        check_solver(solver, (SGD,), "PairwiseRanker")
         step_and_radius(solver, "PairwiseRanker")
         return solver, GapWeighted(base=loss) if by_grade else loss
 

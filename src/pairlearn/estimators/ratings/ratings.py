@@ -18,8 +18,7 @@ from pairlearn.estimators.ratings.votes import Votes
 from pairlearn.estimators.shared.examples import forget_origin, forget_worth
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.models.parts import decode
-from pairlearn.models.record import ModelRecord
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec, ModelRecord
 from pairlearn.restored import check_sane, restored_count, restored_number
 from pairlearn.typing import Vector
 from pairlearn.validation import AssumptionWarning, check_flag, check_positive, warn_caller

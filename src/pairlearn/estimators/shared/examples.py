@@ -1,141 +1,94 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of examples and labels: those of scikit-learn, and some that it lacks.
+"""Examples and labels as estimators take them: checked by scikit-learn, and where it is silent.
 
 scikit-learn follows the indices of a sparse matrix before it checks them, ignores the mask of a
-masked array, and reports text and mixed labels by Python's own error. These are checked first.
-Products with coefficients that are too large for a float64 are refused, too.
+masked array and the unit of times, and gathers Dask collections. These are checked first. Products
+with coefficients that are too large for a float64 are refused, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.features import Identity
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.solvers.closed_form.mapped_moments import score_mapped
-from pairlearn.solvers.rows import Rows, as_rows, check_sparse, is_sparse
+from pairlearn.solvers.rows import DenseRows, Rows, as_rows, check_sparse, is_sparse
+from pairlearn.solvers.streams.order import OrderWatch
 from pairlearn.typing import Labels, Vector
-from pairlearn.validation import check_names, check_weights, refuse_masked, refuse_times
+from pairlearn.validation import (
+    check_labels,
+    check_names,
+    check_weights,
+    refuse_masked,
+    refuse_times,
+)
 
-#: The estimator for Dask collections that corresponds to an estimator.
-_ON_A_CLUSTER = ("AUCClassifier", "MulticlassAUCClassifier", "PairwiseRanker", "MetricLearner")
-
-
-#: Types of features that need no conversion.
-_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
-
-
-#: What a file says about the origin of a model.
-_ORIGIN = "provenance_"
-#: What is true of the examples that a model had seen, and of no more.
-_WORTH = ("model", "data_fingerprint")
+#: The rows that estimators take, for scikit-learn.
+_KINDS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+#: The most classes whose pairs are learned: 1225 pairs.
+_MOST_CLASSES = 50
+#: With more classes than this, a class needs `_FEWEST_OF_A_CLASS` examples on average.
+_SOME_CLASSES = 20
+_FEWEST_OF_A_CLASS = 5
 
 
 def forget_origin(model: Any) -> None:
-    """Forget what a file said about the origin of a model, which is fitted anew.
-
-    Otherwise the next file would hold the columns and the held-out AUC of other data.
-    """
-    vars(model).pop(_ORIGIN, None)
+    """Forget what a file said about the origin of a model, which is fitted anew."""
+    vars(model).pop("provenance_", None)
 
 
 def forget_worth(model: Any) -> None:
-    """Forget what a file said a model was worth, and on which examples, for it learns more.
-
-    Its columns are still those of the file.
-    """
-    known = vars(model).get(_ORIGIN)
+    """Forget what a file said a model was worth, and on which examples, for it learns more."""
+    known = vars(model).get("provenance_")
     if known:
-        kept = {name: value for name, value in known.items() if name not in _WORTH}
-        vars(model)[_ORIGIN] = kept
-
-
-def is_plain(model: Any, X: Any, y: Any, *, reset: bool, minimum: int, dtype: Any = None) -> bool:
-    """Tell whether examples need no conversion by scikit-learn, which is slow for small chunks.
-
-    True for arrays of at least `minimum` rows of floats (of `dtype`, if it is given), with finite
-    labels and as many columns as the model has seen; with `reset`, any number of columns. NaN in X
-    is not looked for.
-    """
-    return (
-        type(X) is np.ndarray
-        and type(y) is np.ndarray
-        and X.ndim == 2
-        and X.size > 0
-        and y.shape == X.shape[:1]
-        and len(X) >= minimum
-        and X.dtype in _FLOATS
-        and (dtype is None or X.dtype == dtype)
-        and y.dtype.kind in "iufUS"
-        and (y.dtype.kind != "f" or np.count_nonzero(np.isfinite(y)) == len(y))
-        and "feature_names_in_" not in vars(model)
-        and not (reset and _ORIGIN in vars(model))
-        and (reset or X.shape[1] == vars(model)["n_features_in_"])
-    )
-
-
-def refuse_collections(model: Any, *values: Any) -> None:
-    """Refuse Dask collections: NumPy would silently gather them on this machine."""
-    for value in values:
-        graph = getattr(value, "__dask_graph__", None)
-        if callable(graph) and not isinstance(value, type) and graph() is not None:
-            name = type(model).__name__
-            there = name in _ON_A_CLUSTER
-            use = "use pairlearn.cluster.fit_on, which learns where they are, or " * there
-            raise TypeError(
-                f"{name} works in the memory of one machine, got a Dask collection "
-                f"({type(value).__name__}); {use}gather the examples yourself with .compute()."
-            )
+        worth = ("model", "data_fingerprint")
+        model.provenance_ = {name: value for name, value in known.items() if name not in worth}
 
 
 def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
     """Call scikit-learn's function of the same name, after checks that it lacks."""
-    refuse_collections(model, X, *y)
+    from sklearn.utils import validation
+
+    for values in (X, *y):
+        graph = getattr(values, "__dask_graph__", None)
+        if callable(graph) and not isinstance(values, type) and graph() is not None:
+            raise TypeError(
+                f"{type(model).__name__} works in the memory of one machine, got a Dask collection "
+                f"({type(values).__name__}); use pairlearn.cluster.fit_on, which learns where the "
+                "examples are, or gather them yourself with .compute()."
+            )
     refuse_masked("X", X)
     for labels in y:
         check_names("y", labels, "label")
-    for name, values in zip("Xy", (X, *y), strict=False):
-        if getattr(getattr(values, "dtype", None), "kind", "") == "c":
-            # The tests of scikit-learn look for these words; its own message prints the values.
-            raise ValueError(
-                f"Complex data not supported: {name} is {values.dtype}; give real and imaginary "
-                "parts as numbers of their own."
-            )
     # Examples with labels become rows afterwards, and are checked there.
     if is_sparse(X) and not (y and getattr(X, "format", None) == "csr"):
         check_sparse(X)
-    if is_sparse(X) and not rules.get("accept_sparse"):
-        raise TypeError(
-            f"{type(model).__name__} takes dense examples, got a sparse matrix of shape {X.shape}; "
-            "pass X.toarray(), or reduce the dimension first (scikit-learn's TruncatedSVD)."
-        )
-    kinds = getattr(X, "dtypes", None) if hasattr(X, "columns") else None
-    if kinds is None and not is_sparse(X):
+    is_table = hasattr(X, "dtypes") and hasattr(X, "columns")
+    if not is_table and not is_sparse(X):
         refuse_times("X", np.asarray(X[:1] if isinstance(X, list) else X).dtype)
-    # Here, so that workers of a cluster, which only look at labels, load no scikit-learn.
-    from sklearn.utils import validation
-
     try:
-        if kinds is not None and any(map(_is_time, kinds)):
+        if is_table and any(map(_is_time, X.dtypes)):
             raise ValueError("NumPy would count the units of times, and of missing ones.")
         # scikit-learn looks for infinity by a sum, which may overflow for huge finite values.
         with np.errstate(over="ignore", invalid="ignore"):
             found = validation.validate_data(model, X, *y, **rules)
-        if rules.get("reset", True):
-            forget_origin(model)
-        elif y:
-            forget_worth(model)
-        return found
     except (TypeError, ValueError) as error:
-        named = _not_numbers(X)
+        named = _not_numbers(X) if is_table else None
         if named is None:
             raise
         raise ValueError(
             f"X must hold numbers, but {named}; put pairlearn.TableEncoder() before the model, as "
             "in make_pipeline(TableEncoder(), model), or leave it out."
         ) from error
+    if rules.get("reset", True):
+        forget_origin(model)
+    elif y:
+        forget_worth(model)
+    return found
 
 
 def _is_time(dtype: Any) -> bool:
@@ -146,20 +99,105 @@ def _is_time(dtype: Any) -> bool:
 
 def _not_numbers(X: Any) -> str | None:
     """Name a column of a table that does not hold numbers; return None if there is none."""
-    if not hasattr(X, "dtypes") or not hasattr(X, "columns") or not len(X):
-        return None
     for k, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
-        if getattr(kind, "kind", "O") in "biuf":
-            continue
-        column = X.iloc[:, k] if hasattr(X, "iloc") else X[name].to_numpy()
-        first = column.iloc[0] if hasattr(X, "iloc") else X[name][0]
+        column = X.iloc[:, k].to_numpy() if hasattr(X, "iloc") else X[name].to_numpy()
         try:
             if _is_time(kind):
                 raise TypeError
             column.astype(np.float64)
         except (TypeError, ValueError):
+            first = X.iloc[0, k] if hasattr(X, "iloc") else X[name][0]
             return f"column {name!r} is of the type {kind}, as in {first!r}"
     return None
+
+
+def rows_and_labels(
+    model: Any, X: Any, y: Any, *, reset: bool, minimum: int, finite: bool | None = False
+) -> tuple[Rows, Labels]:
+    """Return at least `minimum` examples and their labels, checked by scikit-learn.
+
+    If `finite` is None, the caller looks for NaN itself.
+    """
+    if reset and getattr(model, "warm_start", False) and hasattr(model, "coef_"):
+        check_columns(model, X)  # its coefficients go on
+    looks = finite is not None
+    X, y = validate_data(
+        model, X, y, **_KINDS, reset=reset, ensure_min_samples=minimum, ensure_all_finite=looks
+    )
+    return as_rows(X, finite=True if looks else None), np.asarray(y)
+
+
+def rows_and_targets(
+    model: Any, X: Any, y: ArrayLike, *, reset: bool, minimum: int
+) -> tuple[Rows, Vector]:
+    """Return at least `minimum` examples and their numeric targets, checked by scikit-learn."""
+    X, y = validate_data(
+        model, X, y, **_KINDS, reset=reset, ensure_min_samples=minimum, y_numeric=True
+    )
+    rows = as_rows(X, finite=True)
+    return rows, check_labels(y, rows.shape[0])
+
+
+def column_names(X: Any) -> NDArray[Any] | None:
+    """Return the names of columns as scikit-learn records them, without reading any cell.
+
+    >>> import pandas as pd
+    >>> column_names(pd.DataFrame({"age": [1], "income": [2]}))
+    array(['age', 'income'], dtype=object)
+    >>> column_names([[1, 2]])
+    """
+    from sklearn.base import BaseEstimator
+
+    noting = BaseEstimator()
+    check_columns(noting, X, reset=True)
+    return getattr(noting, "feature_names_in_", None)
+
+
+def check_columns(model: Any, X: Any, *, reset: bool = False) -> None:
+    """Refuse named columns that differ from those of `fit`, without reading any cell."""
+    from sklearn.utils import validation
+
+    validation.validate_data(model, X, reset=reset, skip_check_array=True, ensure_2d=False)
+
+
+def see_columns(model: Any, names: Any) -> None:
+    """Set the names of the columns of an estimator, as `column_names` returned them."""
+    vars(model).pop("feature_names_in_", None)
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def seen_features(model: Any) -> dict[str, Any]:
+    """Return the number and names of the features of an estimator, and the hash of a fitted map."""
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "n_features": model.n_features_in_,
+        "feature_names": None if names is None else names.tolist(),
+        "map_hash": _map_hash(model),
+    }
+
+
+def see_features(model: Any, state: Mapping[str, Any]) -> None:
+    """Set the features of an estimator, as `seen_features` returned them; refuse another map."""
+    saved, given = state.get("map_hash"), _map_hash(model)
+    if saved is not None and given is not None and saved != given:
+        raise ValueError(
+            f"the saved stream was learned with another map than features={model.features!r:.200}, "
+            "or one of other rows; restore it with the map that it began with."
+        )
+    model.n_features_in_ = int(state["n_features"])
+    if state["feature_names"] is not None:
+        see_columns(model, state["feature_names"])
+
+
+def _map_hash(model: Any) -> str | None:
+    """Return the hash of a given map that is fitted, the same in every process."""
+    import joblib
+
+    features = getattr(model, "features", None)
+    if not isinstance(features, FeatureMap) or not features.is_fitted:
+        return None
+    return str(joblib.hash(features.state()))
 
 
 def product(X: Any, coef: Vector) -> Vector:
@@ -201,12 +239,6 @@ def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
 
 def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
     """Return the different labels, sorted; refuse fewer than two, and continuous targets."""
-    if labels.dtype.kind in "iuf" and len(labels):
-        # Two numbers are found without sorting all of them.
-        same = labels == labels[0]
-        other = labels[np.argmin(same)]
-        if np.count_nonzero(same) + np.count_nonzero(labels == other) == len(labels):
-            return np.sort(np.array([labels[0], other]))
     classes = np.unique(labels)
     if len(classes) > 2:
         from sklearn.utils.multiclass import check_classification_targets
@@ -220,35 +252,8 @@ def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(classes)
 
 
-def with_weight(
-    rows: Rows, labels: Labels, sample_weight: ArrayLike | None, n_classes: int
-) -> tuple[Rows, Labels, ArrayLike | None]:
-    """Return examples, labels and weights without the examples of weight zero.
-
-    If one of the classes has no other examples, all stay: the caller refuses them.
-    """
-    if sample_weight is None:
-        return rows, labels, None
-    weight = check_weights(sample_weight, len(labels), name="sample_weight")
-    kept = np.flatnonzero(weight)
-    if len(kept) == len(labels) or len(np.unique(labels[kept])) < n_classes:
-        return rows, labels, weight
-    return rows.checked().take(kept), labels[kept], weight[kept]
-
-
-#: The most classes whose pairs are learned: 1225 pairs.
-_MOST_CLASSES = 50
-#: With more classes than this, a class needs `_FEWEST_OF_A_CLASS` examples on average.
-_SOME_CLASSES = 20
-_FEWEST_OF_A_CLASS = 5
-
-
 def check_many_classes(classes: NDArray[Any], n_examples: int | None = None) -> None:
-    """Refuse labels that are most likely numbers to predict, and not names of classes.
-
-    Each pair of classes has a score of its own, so that the cost is that of the pairs. A target of
-    a regression has hundreds of values, and tens of thousands of pairs.
-    """
+    """Refuse labels that are most likely numbers to predict: each pair of classes has a score."""
     k = len(classes)
     rare = n_examples is not None and k > _SOME_CLASSES and n_examples < _FEWEST_OF_A_CLASS * k
     if k <= _MOST_CLASSES and not rare:
@@ -267,9 +272,9 @@ def check_many_classes(classes: NDArray[Any], n_examples: int | None = None) -> 
 
 def known_classes(classes: Any, before: NDArray[Any] | None) -> NDArray[Any]:
     """Return the labels of a stream; refuse labels that differ from those of the model."""
-    if before is not None and (classes is None or _are(classes, before)):
+    if before is not None and classes is None:
         return before
-    known = _distinct(classes)
+    known = np.unique(classes)
     if len(known) < 2:
         raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
     if before is not None and not np.array_equal(known, before):
@@ -277,7 +282,7 @@ def known_classes(classes: Any, before: NDArray[Any] | None) -> NDArray[Any]:
             f"classes={known.tolist()} differ from those of the model, {before.tolist()}; "
             "leave classes out, or start a new model."
         )
-    return known
+    return known if before is None else before
 
 
 def check_known(labels: NDArray[Any], known: NDArray[Any]) -> None:
@@ -290,17 +295,26 @@ def check_known(labels: NDArray[Any], known: NDArray[Any]) -> None:
         )
 
 
-def _distinct(classes: Any) -> NDArray[Any]:
-    """Return different labels in their order."""
-    labels = np.asarray(classes)
-    if labels.shape == (2,) and labels.dtype.kind in "iufU" and labels[0] < labels[1]:
-        return labels.copy()  # the usual case, faster than np.unique
-    return np.unique(labels)
+def with_weight(
+    rows: Rows, labels: Labels, sample_weight: ArrayLike | None, n_classes: int
+) -> tuple[Rows, Labels, ArrayLike | None]:
+    """Return examples, labels and weights without the examples of weight zero.
+
+    If one of the classes has no other examples, all stay: the caller refuses them.
+    """
+    if sample_weight is None:
+        return rows, labels, None
+    weight = check_weights(sample_weight, len(labels), name="sample_weight")
+    kept = np.flatnonzero(weight)
+    if len(kept) == len(labels) or len(np.unique(labels[kept])) < n_classes:
+        return rows, labels, weight
+    return rows.checked().take(kept), labels[kept], weight[kept]
 
 
-def _are(classes: Any, known: NDArray[Any]) -> bool:
-    """Tell whether classes are the known ones in their order."""
-    if type(classes) is list:
-        # Streams pass their classes with every chunk: a list is faster to compare than an array.
-        return bool(classes == known.tolist())
-    return np.array_equal(classes, known)
+def watch_order(
+    model: Any, rows: Rows, y: Vector, scales: Any, *, qid: ArrayLike | None = None, cure: str = ""
+) -> None:
+    """Warn if the rows of a stream do not come in random order; see `OrderWatch`."""
+    watch: OrderWatch = vars(model).setdefault("_order_watch", OrderWatch(cure))
+    queries = None if qid is None else np.asarray(qid)
+    watch.note(y, queries, scales=scales if isinstance(rows, DenseRows) else None)

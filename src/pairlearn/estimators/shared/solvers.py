@@ -2,16 +2,15 @@
 """Solvers: how an estimator finds its coefficients, each with its own settings.
 
 An estimator hands its solver a *task*: everything about a fit but the examples. The built-in
-solvers are settings; the task knows how its estimator trains by each of them (its *ways*). A solver
-of your own derives from `Solver` and defines `fit` itself.
+solvers are settings, and the task knows how its estimator trains by each of them. A solver of your
+own derives from `Solver` and defines `fit` itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,23 +69,6 @@ class Fitted:
     kept: Any = None
 
 
-class Way(Protocol):
-    """How one estimator trains by one solver."""
-
-    def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
-        """Return what is found from stored examples."""
-
-    def stream(self, n_features: int, before: Any = None) -> Any:
-        """Return what learns chunks of rows of this width."""
-
-
-class Task(Protocol):
-    """What a solver is asked to do: everything about a fit but the examples."""
-
-    def way(self, solver: Any) -> Way:
-        """Return how the estimator trains by a built-in solver."""
-
-
 @dataclass(frozen=True, repr=False)
 class Solver(Part):
     """Base class of solvers.
@@ -107,12 +89,12 @@ class Solver(Part):
         """The short name."""
         return SOLVERS.name_of(self)
 
-    def fit(self, task: Task, rows: Rows, y: Vector, weight: Vector) -> Fitted:
+    def fit(self, task: Any, rows: Rows, y: Vector, weight: Vector) -> Fitted:
         """Train on stored examples.
 
         Parameters
         ----------
-        task : Task
+        task : object
             What is to be done: objective, loss, randomness, folds.
         rows : DenseRows or CsrRows
             Examples, mapped and scaled (unless `maps_rows`).
@@ -126,14 +108,15 @@ class Solver(Part):
         Fitted
             The coefficients and how they were found.
         """
-        return task.way(self).fit(rows, y, weight)
+        fitted: Fitted = task.solve(self, rows, y, weight)
+        return fitted
 
-    def stream(self, task: Task, n_features: int, before: Any = None) -> Any:
+    def stream(self, task: Any, n_features: int, before: Any = None) -> Any:
         """Return what learns a stream chunk by chunk: it has `learn`, `fitted` and `state`.
 
         Parameters
         ----------
-        task : Task
+        task : object
             What is to be done.
         n_features : int
             The number of features of a chunk.
@@ -145,7 +128,7 @@ class Solver(Part):
         object
             The stream.
         """
-        return task.way(self).stream(n_features, before)
+        return task.stream(self, n_features, before)
 
 
 SOLVERS: Register[Solver] = Register("solver", Solver)
@@ -409,10 +392,8 @@ def step_and_radius(solver: SGD, owner: str) -> tuple[float | None, float]:
     return solver.given_step, math.inf if radius is None else radius
 
 
-def way_of(solver: Solver, ways: Mapping[type, Any], owner: str) -> Any:
-    """Return the way of an estimator for a solver, or say which solvers it has."""
-    for kind in type(solver).__mro__:
-        if kind in ways:
-            return ways[kind]
-    names = " or ".join(repr(SOLVERS.name_of(kind())) for kind in ways)
-    raise ValueError(f"{owner} has no way to train by {solver!r}; use solver={names}.")
+def check_solver(solver: Solver, kinds: tuple[type[Solver], ...], owner: str) -> None:
+    """Refuse a solver that an estimator has no way to train by."""
+    if not isinstance(solver, kinds):
+        names = " or ".join(repr(SOLVERS.name_of(kind())) for kind in kinds)
+        raise ValueError(f"{owner} has no way to train by {solver!r}; use solver={names}.")

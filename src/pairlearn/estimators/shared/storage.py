@@ -10,44 +10,78 @@ An estimator becomes storable with a few lines::
 
 which stores the fitted attributes ``coef_`` and ``step_size_`` (numbers are arrays without
 sides), the constructor's parameters, classes and feature names. Override `_pack` and `_unpack` for
-attributes of other kinds. Add the name of the module to the table in `models.registry`, so that a
+attributes of other kinds. Add the name of the module to the table in `models.record`, so that a
 file can be loaded before the module was imported.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.shared.composed import Composed
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.models.maps import pack_map, unpack_map
-from pairlearn.models.parts import decode, encode
-from pairlearn.models.record import ModelFileError, ModelRecord, reason
-from pairlearn.models.registry import ArraySpec, ModelSpec, check_record, register_model
+from pairlearn.models.parts import decode, encode, pack_map, unpack_map
+from pairlearn.models.record import (
+    ArraySpec,
+    ModelFileError,
+    ModelRecord,
+    ModelSpec,
+    check_record,
+    reason,
+    register_model,
+)
+from pairlearn.register import REGISTERS, Part, nearest
 from pairlearn.restored import restored_labels
 
-#: The parameter with the type of the labels, which JSON does not keep.
+#: Entries of the parameters in a file: the type of the labels, which JSON does not keep, ...
 _CLASS_TYPE = "classes_dtype"
-#: The parameter with the description of a feature map; its numbers are in the array "features".
+#: ... the description of a feature map, whose numbers are in the array "features", ...
 _MAP = "features_map"
-#: The entry of its description that says that the parameter `features` is this map, fitted.
+#: ... and in it, whether the parameter `features` is this map, fitted; ...
 _GIVEN = "given"
-#: The prefix of the names of coefficients that belong to mapped features.
-_MAPPED = "mapped_"
-#: The parameter with fitted attributes that are not arrays.
+#: ... fitted attributes that are not arrays.
 _FACTS = "fitted"
+#: Arrays with a number for each feature, or for each mapped one.
 _COEFFICIENTS = ("coef", "pair_coef", "components")
+#: What other libraries call a parameter of ours.
+_FOREIGN = {
+    "C": "ridge",
+    "alpha": "ridge",
+    "reg_lambda": "ridge",
+    "eta0": "step_size",
+    "learning_rate": "step_size",
+    "lr": "step_size",
+    "stepsize": "step_size",
+    "epochs": "n_passes",
+    "max_iter": "n_passes",
+    "kernel": "features",
+    "seed": "random_state",
+}
 
 
-class Storable(Composed):
-    """Adds `save`, `load` and the conversion to and from a `ModelRecord` to an estimator."""
+class Storable:
+    """A mixin, before `BaseEstimator`: `save`, `load`, and parameters inside of parts.
+
+    A nested name changes a copy of a part, never the part. It may stand for another part in an
+    estimator of its own (`_named_parts`).
+
+    Examples
+    --------
+    >>> from pairlearn import SGD, AUCClassifier, MetricLearner
+    >>> AUCClassifier(solver=SGD()).set_params(solver__step_size=0.5).solver
+    SGD(step_size=0.5)
+    >>> AUCClassifier(solver="exact").set_params(solver__ridge=0.1).solver
+    Exact(ridge=0.1)
+    >>> MetricLearner(solver="sgd").set_params(solver__step_size=0.5).solver
+    MetricSGD(step_size=0.5)
+    """
 
     #: Fitted arrays by their name without the trailing underscore.
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {}
@@ -57,11 +91,44 @@ class Storable(Composed):
     _not_stored: ClassVar[tuple[str, ...]] = ()
     #: Whether X may be sparse.
     _takes_sparse: ClassVar[bool] = False
+    #: The parts that names stand for in this estimator, where the register says something else.
+    _named_parts: ClassVar[Mapping[str, Mapping[str, Callable[[], Part]]]] = {}
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """Refuse a parameter that the constructor does not have, and name the cure."""
+        known = inspect.signature(cls.__init__).parameters if params else {}
+        unknown = [name for name in params if name not in known]
+        if unknown and not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+            raise TypeError(_no_parameter(cls.__name__, unknown[0], list(known)[1:]))
+        return super().__new__(cls)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = self._takes_sparse
         return tags
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``part__field=value`` sets a field of a part, which may be a name."""
+        inner: dict[str, dict[str, Any]] = {}
+        known = self.get_params(deep=False) | params  # type: ignore[attr-defined]
+        for key in [*params]:
+            name, _, rest = key.partition("__")
+            if rest and isinstance(known.get(name), (Part, str)):
+                inner.setdefault(name, {})[rest] = params.pop(key)
+        super().set_params(**params)  # type: ignore[misc]
+        for name, values in inner.items():
+            part = getattr(self, name)
+            if isinstance(part, str):
+                makers: dict[str, Any] = {**REGISTERS[name]} if name in REGISTERS else {}
+                makers |= self._named_parts.get(name, {})
+                if part not in makers:
+                    raise ValueError(
+                        f"{name}__{next(iter(values))} is about a field of {name}, but "
+                        f"{name}={part!r} has no fields; pass an object as {name} first."
+                    )
+                part = makers[part]()
+            setattr(self, name, part.with_params(**values))
+        return self
 
     def save(
         self, path: str | os.PathLike[str], *, provenance: Mapping[str, Any] | None = None
@@ -105,18 +172,17 @@ class Storable(Composed):
         if classes is not None:
             parameters[_CLASS_TYPE] = classes.dtype.str if classes.dtype.kind != "O" else "object"
         if self._facts:
-            facts = {name: getattr(self, name, None) for name in self._facts}
-            parameters[_FACTS] = {name: encode(value, name) for name, value in facts.items()}
-        names = getattr(self, "feature_names_in_", None)
+            parameters[_FACTS] = {
+                name: encode(getattr(self, name, None), name) for name in self._facts
+            }
         arrays = self._pack()
         features = self._stored_map()
         if features is not None:
             parameters[_MAP], arrays["features"] = pack_map(features)
             if features is getattr(self, "features", None):
                 parameters[_MAP][_GIVEN] = True
-            for name in _COEFFICIENTS:
-                if name in arrays:
-                    arrays[_MAPPED + name] = arrays.pop(name)
+        names = getattr(self, "feature_names_in_", None)
+        certificate = getattr(self, "certificate_", None)
         return ModelRecord(
             type(self).__name__,
             arrays,
@@ -124,44 +190,53 @@ class Storable(Composed):
             classes=None if classes is None else classes.tolist(),
             feature_names=None if names is None else names.tolist(),
             provenance=self._provenance(dict(provenance or {})),
-            certificate=self._stored_certificate(),
+            certificate=None if certificate is None else certificate.to_dict(),
         )
 
     @classmethod
     def from_record(cls, record: ModelRecord) -> Self:
         """Return the fitted model of a record that has passed the checks of `read_model`."""
-        special = (_CLASS_TYPE, _MAP, _FACTS)
-        given = {k: decode(v, k) for k, v in record.parameters.items() if k not in special}
-        features, record = _with_map(record, cls)
-        if features is not None and record.parameters[_MAP].get(_GIVEN) is True:
-            given["features"] = features
+        parameters: dict[str, Any] = dict(record.parameters)
+        kind, facts = parameters.pop(_CLASS_TYPE, "object"), parameters.pop(_FACTS, {})
+        described, names = parameters.pop(_MAP, None), record.feature_names
         try:
-            model = cls(**given)
+            given = {name: decode(value, name) for name, value in parameters.items()}
+            features = None
+            if described is not None:
+                features = unpack_map(described, record.arrays["features"])
+                if described.get(_GIVEN) is True:
+                    given["features"] = features
+            model: Any = cls(**given)
             if record.classes is not None:
-                model.classes_ = _classes(record)  # type: ignore[attr-defined]
+                model.classes_ = _classes(record.classes, kind)
             model._unpack(record)
-            for name, value in dict(record.parameters.get(_FACTS, {})).items():
+            for name, value in facts.items():
                 fact = decode(value, name)
                 if fact is not None and not isinstance(fact, cls._facts[name]):
                     raise ValueError(f"{name} is a {type(fact).__name__}")
                 setattr(model, name, fact)
-            for name in _COEFFICIENTS:
-                if name in record.arrays:
-                    width = int(record.arrays[name].shape[-1])
-                    model.n_features_in_ = width  # type: ignore[attr-defined]
+            for name in set(_COEFFICIENTS) & set(record.arrays):
+                model.n_features_in_ = int(record.arrays[name].shape[-1])
+                if features is not None and model.n_features_in_ != features.n_outputs:
+                    raise ModelFileError(
+                        f"its map has {features.n_outputs} features, array {name!r} "
+                        f"{model.n_features_in_}."
+                    )
             if features is not None:
-                model.n_features_in_ = features.n_inputs  # type: ignore[attr-defined]
+                model.n_features_in_ = features.n_inputs
                 model._restore_map(features)
-            if record.feature_names is not None:
-                model.feature_names_in_ = np.array(  # type: ignore[attr-defined]
-                    record.feature_names, dtype=object
-                )
+            if names is not None:
+                if len(names) != model.n_features_in_:
+                    raise ModelFileError(
+                        f"it has {len(names)} feature names for {model.n_features_in_} features."
+                    )
+                model.feature_names_in_ = np.array(names, dtype=object)
         except ModelFileError:
             raise
         except (TypeError, KeyError, AttributeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"it is no complete {cls.__name__}: {reason(error)}.") from None
-        model.provenance_ = dict(record.provenance)  # type: ignore[attr-defined]
-        return model
+        model.provenance_ = dict(record.provenance)
+        return model  # type: ignore[no-any-return]
 
     def _stored_parameters(self) -> dict[str, Any]:
         """Return the parameters that the file holds."""
@@ -176,9 +251,10 @@ class Storable(Composed):
         arrays: dict[str, NDArray[Any]] = {}
         for name, rule in self._arrays.items():
             value = getattr(self, f"{name}_", None)
-            if value is None or (not rule.required and not np.isfinite(value).all()):
-                continue
-            arrays[name] = _as_allowed(value, rule)
+            if value is not None and (rule.required or np.isfinite(value).all()):
+                array = np.asarray(value)
+                known = array.dtype.name in rule.dtypes
+                arrays[name] = array if known else array.astype(rule.dtypes[0])
         return arrays
 
     def _unpack(self, record: ModelRecord) -> None:
@@ -193,7 +269,7 @@ class Storable(Composed):
     def _stored_map(self) -> FeatureMap | None:
         """Return the fitted map if there is one that changes anything."""
         features: FeatureMap | None = getattr(self, "features_", None)
-        return None if features is None or isinstance(features, Identity) else features
+        return None if isinstance(features, Identity) else features
 
     def _restore_map(self, features: FeatureMap) -> None:
         """Take over a fitted map."""
@@ -202,87 +278,48 @@ class Storable(Composed):
     def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the known origin of the model, updated by the given facts."""
         known: dict[str, Any] = dict(getattr(self, "provenance_", {}))
-        for name, attribute in (
-            ("rows_seen", "n_examples_"),
-            ("data_fingerprint", "data_fingerprint_"),
-        ):
-            value = getattr(self, attribute, None)
+        for name in ("n_examples_", "data_fingerprint_"):
+            value = getattr(self, name, None)
             if value is not None:
-                known[name] = value
+                known["rows_seen" if name == "n_examples_" else "data_fingerprint"] = value
         return known | given
 
-    def _stored_certificate(self) -> dict[str, Any] | None:
-        certificate = getattr(self, "certificate_", None)
-        return None if certificate is None else certificate.to_dict()
 
-
-def _as_allowed(value: Any, rule: ArraySpec) -> NDArray[Any]:
-    array = np.asarray(value)
-    return array if array.dtype.name in rule.dtypes else array.astype(rule.dtypes[0])
-
-
-def _classes(record: ModelRecord) -> NDArray[Any]:
-    kind = record.parameters.get(_CLASS_TYPE, "object")
-    known = list(record.classes or ())
+def _classes(known: tuple[Any, ...], kind: Any) -> NDArray[Any]:
     try:
-        classes = restored_labels(known, kind)
+        classes = restored_labels(list(known), kind)
     except ValueError as error:
         raise ModelFileError(f"its classes cannot be restored: {reason(error)}") from None
-    if classes.tolist() != known:
+    if classes.tolist() != list(known):
         raise ModelFileError(f"its classes do not fit the type {str(kind)[:40]!r}.")
     return classes
-
-
-def _with_map(
-    record: ModelRecord, estimator: type[Storable]
-) -> tuple[FeatureMap | None, ModelRecord]:
-    """Return the map of a record, and the record with coefficients under their usual name."""
-    arrays, features = dict(record.arrays), None
-    if _MAP in record.parameters:
-        if "features" not in arrays:
-            raise ModelFileError("it describes a feature map without its numbers.")
-        features = unpack_map(record.parameters[_MAP], arrays.pop("features"))
-        names = record.feature_names
-        if names is not None and len(names) != features.n_inputs:
-            raise ModelFileError(
-                f"it has {len(names)} feature names, its map takes {features.n_inputs} features."
-            )
-        for name in _COEFFICIENTS:
-            if _MAPPED + name in arrays:
-                arrays[name] = arrays.pop(_MAPPED + name)
-                if arrays[name].shape[-1] != features.n_outputs:
-                    raise ModelFileError(
-                        f"its map has {features.n_outputs} features, array {name!r} "
-                        f"{arrays[name].shape[-1]}."
-                    )
-    for name in _COEFFICIENTS:
-        if name in estimator._arrays and estimator._arrays[name].required and name not in arrays:
-            raise ModelFileError(f"array {name!r} of {estimator.__name__} is missing.")
-    return features, replace(record, arrays=arrays)
-
-
-def _specification(estimator: type[Storable]) -> dict[str, ArraySpec]:
-    """Return the arrays of an estimator, also as it has them with a feature map."""
-    arrays = dict(estimator._arrays)
-    for name in _COEFFICIENTS:
-        if name in arrays:
-            rule = arrays[name]
-            sides = tuple("n_mapped" if side == "n_features" else side for side in rule.shape)
-            arrays[name] = replace(rule, required=False)
-            arrays[_MAPPED + name] = ArraySpec(sides, rule.dtypes, required=False)
-    return {**arrays, "features": ArraySpec(("n_values",), required=False)}
 
 
 def register_storable(estimator: type[Storable]) -> None:
     """Let files that name an estimator be loaded."""
     names = estimator._get_param_names()  # type: ignore[attr-defined]
-    allowed = tuple(name for name in names if name not in estimator._not_stored)
-    takes_maps = "features" in names
-    register_model(
-        ModelSpec(
-            estimator.__name__,
-            _specification(estimator) if takes_maps else estimator._arrays,
-            build=estimator.from_record,
-            parameters=(*allowed, _CLASS_TYPE, _FACTS, *((_MAP,) if takes_maps else ())),
-        )
-    )
+    arrays = dict(estimator._arrays)
+    entries = [name for name in names if name not in estimator._not_stored]
+    if "features" in names:
+        entries.append(_MAP)
+        for name in set(_COEFFICIENTS) & set(arrays):
+            rule = arrays[name]
+            sides = tuple("n_mapped" if side == "n_features" else side for side in rule.shape)
+            arrays[name] = dataclasses.replace(rule, shape=sides)
+        arrays["features"] = ArraySpec(("n_values",), required=False)
+    parameters = (*entries, _CLASS_TYPE, _FACTS)
+    register_model(estimator.__name__, ModelSpec(arrays, parameters, estimator.from_record))
+
+
+def _no_parameter(owner: str, name: str, known: list[str]) -> str:
+    """Return the message for a parameter that an estimator does not have."""
+    said = f"{owner} has no parameter {name!r}"
+    meant = _FOREIGN.get(name, name)
+    if meant in known:
+        return f"{said}; here it is called {meant!r}."
+    for kind in known:
+        for part in REGISTERS.get(kind, {}).values():
+            if dataclasses.is_dataclass(part) and meant in part.__dataclass_fields__:
+                example = f"{kind}={part.__name__}({meant}=...)"
+                return f"{said}; it is a setting of a {kind}, as in {example}."
+    return said + nearest(name, known)

@@ -53,8 +53,7 @@ def chunk_weights(sample_weight: ArrayLike | None, n: int) -> Vector:
 def kept_of_chunk(weight: Vector, *, begun: bool) -> NDArray[np.int64] | None:
     """Return the examples of a chunk that weigh something, None if all do.
 
-    An example of weight zero is as good as absent: it neither meets another one nor has a part in
-    scales. A stream that has not begun needs an example that weighs something.
+    An example of weight zero is as good as absent. A stream that has not begun needs another one.
     """
     if not len(weight) or weight.all():
         return None
@@ -127,8 +126,6 @@ def _balance(labels: NDArray[Any], weight: Vector) -> Vector:
 
 def opposite_pair_weights(weight: Vector, positive: Mask, classes: NDArray[Any]) -> Vector:
     """Return weights whose products over opposite pairs have mean 1, empty if there are none."""
-    if not len(weight):
-        return weight
     return np.asarray(weight / unit_of_pairs(weight, positive, classes))
 
 
@@ -136,23 +133,13 @@ def unit_of_pairs(weight: Vector, positive: Mask, classes: NDArray[Any]) -> floa
     """Return the root of the mean product of weights over opposite pairs; 1 without weights."""
     if not len(weight):
         return 1.0
-    members = [weight[positive == kind] for kind in (False, True)]
-    # An exact sum: the order of the examples does not matter.
-    means = [math.fsum(own) / len(own) if len(own) else 0.0 for own in members]
+    means = [float(weight[own].mean()) if own.any() else 0.0 for own in (~positive, positive)]
     if not min(means) > 0:
         raise ValueError(
             f"The weight of all examples of one of the classes {classes.tolist()} is zero; "
             "both classes need a positive sample_weight and class_weight."
         )
-    return float(np.sqrt(means[0] * means[1]))
-
-
-def weighed_members(y: Vector, weight: Vector) -> list[NDArray[np.int64]]:
-    """Return the positions of negatives and of positives that have a weight.
-
-    Folds are dealt from them: a fold of examples without weight has no AUC. `weight` may be empty.
-    """
-    return [np.flatnonzero(own) for own in weighed_flags(y, weight)]
+    return math.sqrt(means[0] * means[1])
 
 
 def weighed_flags(y: Vector, weight: Vector) -> list[Mask]:
@@ -161,19 +148,23 @@ def weighed_flags(y: Vector, weight: Vector) -> list[Mask]:
     return [own & (weight > 0) for own in flags] if len(weight) else flags
 
 
-def judged_auc(y: Vector, scores: Vector, weight: Vector) -> float:
-    """Return the AUC by which settings are compared; `weight` may be empty.
+def weighed_members(y: Vector, weight: Vector) -> list[NDArray[np.int64]]:
+    """Return the places of negatives and of positives that have a weight: only they have an AUC."""
+    return [np.flatnonzero(own) for own in weighed_flags(y, weight)]
 
-    `y` holds -1 and +1, both of them. With weights it is rounded, so that their rounding errors do
-    not decide between equals.
+
+def judged_auc(y: Vector, scores: Vector, weight: Vector) -> float:
+    """Return the AUC by which settings are compared; `y` holds -1 and +1, `weight` may be empty.
+
+    With weights it is rounded, so that their rounding errors do not decide between equals.
     """
-    if not len(weight):
-        # Labels of folds are known: looking for them takes longer than the AUC of few examples.
-        positive = y > 0.0
-        if 0 < np.count_nonzero(positive) < len(y) and np.isfinite(scores).all():
-            return auc_of(positive, scores)
-        return roc_auc(y, scores)  # it says what is wrong
-    return round(roc_auc(y, scores, sample_weight=weight), _DIGITS)
+    if len(weight):
+        return round(roc_auc(y, scores, sample_weight=weight), _DIGITS)
+    # Labels of folds are known: looking for them takes longer than the AUC of few examples.
+    positive = y > 0.0
+    if 0 < np.count_nonzero(positive) < len(y) and np.isfinite(scores).all():
+        return auc_of(positive, scores)
+    return roc_auc(y, scores)  # it says what is wrong
 
 
 def representatives(weight: Vector) -> slice | NDArray[np.int64]:

@@ -21,8 +21,14 @@ from sklearn.ensemble import (
 )
 
 from pairlearn.models.parts import decode, encode
-from pairlearn.models.record import ModelFileError, ModelRecord, reason
-from pairlearn.models.registry import ArraySpec, ModelSpec, register_model
+from pairlearn.models.record import (
+    ArraySpec,
+    ModelFileError,
+    ModelRecord,
+    ModelSpec,
+    reason,
+    register_model,
+)
 from pairlearn.typing import Vector
 
 #: What is stored, by the name in the file.
@@ -304,10 +310,5 @@ def _joined(
 
 
 register_model(
-    ModelSpec(
-        "TreeScores",
-        _ARRAYS,
-        build=TreeScores.from_record,
-        parameters=("kind", "settings", "takes_gaps"),
-    )
+    "TreeScores", ModelSpec(_ARRAYS, ("kind", "settings", "takes_gaps"), TreeScores.from_record)
 )

@@ -23,7 +23,15 @@ from pairlearn.estimators.shared.examples import forget_worth, validate_data
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
-from pairlearn.estimators.shared.solvers import SGD, SOLVERS, Exact, Fitted, Moments, Solver, way_of
+from pairlearn.estimators.shared.solvers import (
+    SGD,
+    SOLVERS,
+    Exact,
+    Fitted,
+    Moments,
+    Solver,
+    check_solver,
+)
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import weigh
 from pairlearn.estimators.survival.hazard import Hazard, fit_hazard
@@ -35,7 +43,7 @@ from pairlearn.metrics.concordance import (
     comparable_pairs,
     survival_times,
 )
-from pairlearn.models.registry import ArraySpec
+from pairlearn.models.record import ArraySpec
 from pairlearn.pairings import (
     PAIRINGS,
     ClassReservoirs,
@@ -285,7 +293,7 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
                 f"SurvivalRanker has no way to train by {solver!r}, which needs two classes; use "
                 "solver='exact' or 'sgd'."
             )
-        way_of(solver, {Exact: Exact, SGD: SGD}, "SurvivalRanker")
+        check_solver(solver, (Exact, SGD), "SurvivalRanker")
         if isinstance(solver, SGD) and isinstance(PAIRINGS.make(solver.pairing), _BY_CLASSES):
             raise ValueError(
                 f"pairing={solver.pairing!r} pairs by classes, queries or a list, which survival "

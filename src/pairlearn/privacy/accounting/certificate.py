@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The privacy certificate of a fit: its guarantee and the facts behind it, as text and as JSON."""
+"""The privacy certificate of a fit: its guarantee and the facts behind it, as text and as JSON.
+
+`accounting_problems` does its sums again. A certificate cannot show that its sensitivities are
+right: the lemmas prove them and the audit attacks them.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
+from pairlearn.privacy.accounting.gaussian import compose, epsilon_of_mu
 from pairlearn.shown import Shown, Table, number
 
 #: The neighbouring relations and the change that each protects against.
@@ -20,23 +28,26 @@ NEIGHBOURS = {
 
 #: What a guarantee protects: one example, or one person with all examples.
 UNITS = ("example", "person")
-
-#: How releases add up.
-COMPOSITIONS = ("adaptive", "disjoint", "mixture")
-
-_FORMAT = 2
+_COMPOSITIONS = ("adaptive", "disjoint", "mixture")
+_FORMAT = 3
+#: Relative tolerance for rounding in sums.
+_ROUNDING = 1e-9
 
 
 class PrivacyWarning(UserWarning):
     """The privacy guarantee is weaker than a reader might think."""
 
 
-def cautions_about(delta: float, n: int, *, seeded: bool) -> tuple[str, ...]:
-    """Return the warnings about a promise on n examples or persons, with noise of a seed or not.
+def check_kind(neighbours: str, unit: str = "example") -> str:
+    """Return the name of a neighbouring relation; raise if it or the unit is unknown."""
+    for name, value, known in (("neighbours", neighbours, NEIGHBOURS), ("unit", unit, UNITS)):
+        if value not in known:
+            raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}.")
+    return neighbours
 
-    >>> cautions_about(1e-6, 1000, seeded=False)
-    ()
-    """
+
+def cautions_about(delta: float, n: int, *, seeded: bool) -> tuple[str, ...]:
+    """Return the warnings about a promise on n examples or persons, with noise of a seed or not."""
     found = []
     if seeded:
         found.append(
@@ -49,6 +60,15 @@ def cautions_about(delta: float, n: int, *, seeded: bool) -> tuple[str, ...]:
             "random record; use 1/(10 n) or less."
         )
     return tuple(found)
+
+
+def digest_of(arrays: Mapping[str, Any]) -> str:
+    """Return a digest of released numbers by name, to the last bit."""
+    state = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        values = np.ascontiguousarray(array)
+        state.update(f"{name} {values.dtype.str} {values.shape} ".encode() + values.tobytes())
+    return state.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -122,6 +142,8 @@ class Certificate(Shown):
     rows_per_person : int, optional
         How many examples of a person count, in a stream: the first ones. `n_examples` is then the
         largest number of examples.
+    digest : str, default=""
+        A digest of the numbers of the model that this certificate is about, if there is one.
 
     Examples
     --------
@@ -149,6 +171,7 @@ class Certificate(Shown):
     composition: str = "adaptive"
     unit: str = "example"
     rows_per_person: int | None = None
+    digest: str = field(default="", compare=False)
 
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that holds at another delta.
@@ -166,8 +189,6 @@ class Certificate(Shown):
         """
         if self.mu is None:
             return self.epsilon if delta >= self.delta else float("inf")
-        from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
-
         return epsilon_of_mu(self.mu, delta)
 
     def events(self) -> Any:
@@ -201,17 +222,11 @@ class Certificate(Shown):
 
     def shown_table(self) -> Table:
         """Return everything that was released."""
-        head = ("release", "numbers", "sensitivity", "noise", "mu")
-        return head, [
-            [
-                one.name,
-                str(one.dimension),
-                number(one.sensitivity),
-                number(one.noise_scale),
-                number(one.mu),
-            ]
+        rows = [
+            [one.name, str(one.dimension), *map(number, (one.sensitivity, one.noise_scale, one.mu))]
             for one in self.releases
         ]
+        return ("release", "numbers", "sensitivity", "noise", "mu"), rows
 
     def statement(self) -> str:
         """Return a few lines of text: the guarantee, the protected unit and the assumptions."""
@@ -229,27 +244,19 @@ class Certificate(Shown):
                 f"at most {self.n_examples} examples, of which the first {self.rows_per_person} of "
                 "each person count"
             )
-        if self.private:
-            head = (
-                f"This model is ({self.epsilon:g}, {self.delta:g})-differentially private "
-                f"with respect to {relation}."
-            )
-        else:
-            head = (
-                "NOT PRIVATE: the noise of this model can be reproduced. With secret noise it "
-                f"would be ({self.epsilon:g}, {self.delta:g})-differentially private with "
-                f"respect to {relation}."
-            )
+        claim = f"({self.epsilon:g}, {self.delta:g})-differentially private with respect to"
         lines = [
-            head,
+            f"This model is {claim} {relation}."
+            if self.private
+            else "NOT PRIVATE: the noise of this model can be reproduced. With secret noise it "
+            f"would be {claim} {relation}.",
             f"Mechanism: {self.mechanism}; {units}, {self.n_features} features.",
         ]
-        for release in self.releases:
-            lines.append(
-                f"Released: {release.name}, {release.dimension} numbers, L2 sensitivity "
-                f"{release.sensitivity:.6g}, Gaussian noise of standard deviation "
-                f"{release.noise_scale:.6g}."
-            )
+        lines += [
+            f"Released: {one.name}, {one.dimension} numbers, L2 sensitivity {one.sensitivity:.6g}, "
+            f"Gaussian noise of standard deviation {one.noise_scale:.6g}."
+            for one in self.releases
+        ]
         lines.append(f"Accounting: {self.accounting}.")
         if self.mu is not None:
             lines.append(f"Gaussian-DP parameter: mu = {self.mu:.6g}.")
@@ -264,12 +271,8 @@ class Certificate(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary of plain values that JSON can hold."""
-        plain = asdict(self)
-        plain["public"] = dict(self.public)
-        plain["releases"] = [asdict(release) for release in self.releases]
-        plain["warnings"] = list(self.warnings)
-        plain["format"] = _FORMAT
-        return plain
+        lists = {"releases": [asdict(one) for one in self.releases], "warnings": [*self.warnings]}
+        return {**asdict(self), "public": dict(self.public), **lists, "format": _FORMAT}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Certificate:
@@ -280,20 +283,15 @@ class Certificate(Shown):
             raise ValueError(
                 f"the certificate has format {version!r}; this version reads format {_FORMAT}."
             )
-        if values.get("neighbours") not in NEIGHBOURS:
-            raise ValueError(f"unknown neighbouring relation {values.get('neighbours')!r}.")
-        if values.setdefault("composition", "adaptive") not in COMPOSITIONS:
+        check_kind(values.get("neighbours", ""), values.setdefault("unit", "example"))
+        if values.setdefault("composition", "adaptive") not in _COMPOSITIONS:
             raise ValueError(f"unknown composition {values['composition']!r}.")
-        if values.setdefault("unit", "example") not in UNITS:
-            raise ValueError(f"unknown unit {values['unit']!r}.")
         most = values.get("rows_per_person")
-        kind = (values["unit"], values["neighbours"])
-        if most is not None and (
-            type(most) is not int or most < 1 or kind != ("person", "replace")
-        ):
+        replaced = (values["unit"], values["neighbours"]) == ("person", "replace")
+        if not (most is None or (type(most) is int and most > 0 and replaced)):
             raise ValueError(
-                f"rows_per_person must be a whole number above 0, for persons who are replaced, "
-                f"got {most!r}."
+                "rows_per_person must be a whole number above 0, for persons who are replaced, got "
+                f"{most!r}."
             )
         if type(values["private"]) is not bool:
             raise ValueError(f"private must be true or false, got {values['private']!r}.")
@@ -301,7 +299,7 @@ class Certificate(Shown):
         for release in values["releases"]:
             moved, noise = release.sensitivity, release.noise_scale
             known = isinstance(moved, Real) and isinstance(noise, Real)
-            if not known or not (0.0 <= moved < math.inf and 0.0 < noise < math.inf):
+            if not (known and 0.0 <= moved < math.inf and 0.0 < noise < math.inf):
                 raise ValueError(
                     "a release needs a finite sensitivity of at least 0 and a finite noise above "
                     f"0, got sensitivity={moved!r} and noise_scale={noise!r}."
@@ -309,3 +307,41 @@ class Certificate(Shown):
         values["warnings"] = tuple(values["warnings"])
         values["public"] = dict(values["public"])
         return cls(**values)
+
+
+def accounting_problems(certificate: Certificate) -> list[str]:
+    """Return the errors in the accounting of a certificate; an empty list if it adds up.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        The certificate.
+
+    Returns
+    -------
+    list of str
+        A sentence for each problem.
+    """
+    found = []
+    if not certificate.private:
+        found.append("the noise can be reproduced, so nothing is private.")
+    if not certificate.releases:
+        return [*found, "it lists no release, so nothing is behind the numbers that it claims."]
+    if certificate.mu is None:
+        return [*found, "it states no mu, so its sums cannot be done again."]
+    mus = [0.0, *(release.mu for release in certificate.releases)]
+    total, together = compose(mus), "together"
+    if certificate.composition == "disjoint":
+        total, together = max(mus), "(the largest of disjoint stages)"
+    if not total <= certificate.mu * (1 + _ROUNDING):
+        found.append(
+            f"the releases have mu = {total:.6g} {together}, but the certificate claims "
+            f"{certificate.mu:.6g}."
+        )
+    epsilon = epsilon_of_mu(certificate.mu, certificate.delta)
+    if not epsilon <= certificate.epsilon * (1 + 1e-6) + _ROUNDING:
+        found.append(
+            f"mu = {certificate.mu:.6g} means epsilon = {epsilon:.6g} at this delta, but the "
+            f"certificate claims {certificate.epsilon:.6g}."
+        )
+    return found

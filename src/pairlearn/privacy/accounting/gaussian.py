@@ -69,19 +69,16 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     return max(0.0, -math.exp(first) * math.expm1(min(0.0, second - first)))
 
 
-def _bisect(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Return the ends of a tiny interval with holds(low) true and holds(high) false."""
-    for _ in range(200):
-        middle = math.sqrt(low * high) if low > 0 else high / 2
-        if not low < middle < high:
-            break
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-        if high - low <= 1e-15 * high:
-            break
-    return low, high
+def _largest(holds: Callable[[float], bool]) -> float:
+    """Return where a rule that holds near 0 ends, from below, up to a relative 1e-15."""
+    low = high = 1.0
+    while holds(high):
+        high *= 2.0
+    while not holds(low):
+        low /= 2.0
+    while high - low > 1e-15 * high and low < (middle := math.sqrt(low * high)) < high:
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def mu_of(epsilon: float, delta: float) -> float:
@@ -106,14 +103,7 @@ def mu_of(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _mu_of(epsilon: float, delta: float) -> float:
-    high = 1.0
-    while gaussian_delta(high, epsilon) <= delta:
-        high *= 2.0
-    low = high / 2
-    while gaussian_delta(low, epsilon) > delta:
-        low /= 2.0
-    low, _ = _bisect(lambda mu: gaussian_delta(mu, epsilon) <= delta, low, high)
-    return low * (1.0 - _SAFETY)
+    return _largest(lambda mu: gaussian_delta(mu, epsilon) <= delta) * (1.0 - _SAFETY)
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
@@ -138,11 +128,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
         return 0.0
     if math.isinf(mu):
         return math.inf
-    high = 1.0
-    while gaussian_delta(mu, high) > delta:
-        high *= 2.0
-    _, high = _bisect(lambda epsilon: gaussian_delta(mu, epsilon) > delta, 0.0, high)
-    return high * (1.0 + _SAFETY)
+    return _largest(lambda epsilon: gaussian_delta(mu, epsilon) > delta) * (1.0 + _SAFETY)
 
 
 def compose(mus: Iterable[float]) -> float:

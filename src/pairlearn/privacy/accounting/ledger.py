@@ -25,13 +25,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Self
 
-from pairlearn.privacy.accounting.certificate import NEIGHBOURS, UNITS
+from pairlearn.privacy.accounting.certificate import check_kind
 from pairlearn.privacy.accounting.gaussian import compose, epsilon_of_mu, gaussian_delta, mu_of
 from pairlearn.validation import check_count, check_fraction, check_positive
 
 _FORMAT = "pairlearn privacy ledger 3"
 #: Rounding in sums of prices, relative to the budget.
 _ROUNDING = 1e-9
+_SHARE = (
+    "share a ledger through a file: "
+    'PrivacyLedger.open("patients.ledger", epsilon=1.0, delta=1e-06).'
+)
 
 
 class BudgetExceededError(RuntimeError):
@@ -40,22 +44,6 @@ class BudgetExceededError(RuntimeError):
 
 class LedgerFileError(ValueError):
     """A file is not a ledger, or another program changed it."""
-
-
-def check_relation(neighbours: str) -> str:
-    """Return the name of a neighbouring relation; raise if it is unknown."""
-    if neighbours not in NEIGHBOURS:
-        names = ", ".join(repr(name) for name in NEIGHBOURS)
-        raise ValueError(f"neighbours must be one of {names}, got {neighbours!r}.")
-    return neighbours
-
-
-def check_unit(unit: str) -> str:
-    """Return the name of a protected unit; raise if it is unknown."""
-    if unit not in UNITS:
-        names = " or ".join(repr(name) for name in UNITS)
-        raise ValueError(f"unit must be {names}, got {unit!r}.")
-    return unit
 
 
 @dataclass(frozen=True)
@@ -76,8 +64,7 @@ class Budget:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", check_fraction("delta", self.delta))
-        check_relation(self.neighbours)
-        check_unit(self.unit)
+        check_kind(self.neighbours, self.unit)
         if self.rows_per_person is not None:
             if self.unit != "person":
                 raise ValueError(
@@ -90,29 +77,21 @@ class Budget:
 
     def protects(self) -> str:
         """Return the change that the budget protects against, in words."""
-        if self.unit == "example":
-            what = "one example"
-            other = " by another"
-        else:
+        what, other = "one example", " by another"
+        if self.unit == "person":
             most = "" if self.rows_per_person is None else f" (at most {self.rows_per_person})"
-            what = f"one person with all examples{most}"
-            other = " by another with as many"
-        return (
-            f"{what} replaced{other}"
-            if self.neighbours == "replace"
-            else (f"{what} added or removed")
+            what, other = f"one person with all examples{most}", f"{other} with as many"
+        return f"{what} " + (
+            f"replaced{other}" if self.neighbours == "replace" else "added or removed"
         )
 
-    def written(self, **changes: object) -> str:
+    def written(self, **changes: Any) -> str:
         """Return the Python call that makes a ledger like this one, with some arguments changed."""
-        plain = replace(self, **changes)  # type: ignore[arg-type]
-        told = [f"epsilon={plain.epsilon!r}", f"delta={plain.delta!r}"]
-        if plain.neighbours != "replace":
-            told.append(f'neighbours="{plain.neighbours}"')
-        if plain.unit != "example":
-            told.append(f'unit="{plain.unit}"')
-        if plain.rows_per_person is not None:
-            told.append(f"rows_per_person={plain.rows_per_person}")
+        told = [f"epsilon={self.epsilon!r}", f"delta={self.delta!r}"]
+        for one in fields(self)[2:5]:
+            value = changes.get(one.name, getattr(self, one.name))
+            if value != one.default:
+                told.append(f"{one.name}={json.dumps(value)}")
         return f"PrivacyLedger({', '.join(told)})"
 
 
@@ -135,8 +114,7 @@ class Spend:
     time: str = ""
 
     def __post_init__(self) -> None:
-        check_relation(self.neighbours)
-        check_unit(self.unit)
+        check_kind(self.neighbours, self.unit)
         values = (self.mu, self.epsilon, self.delta)
         if not all(math.isfinite(value) and value >= 0 for value in values) or (
             self.mu == 0 and self.epsilon == 0
@@ -185,24 +163,17 @@ class Spend:
         """Return the entry with its cost for the change that a budget protects against.
 
         A change in k steps multiplies mu by k and makes (epsilon, delta) to
-        (k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1)) (lemma 18).
+        (k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))) (lemma 18).
         """
-        k = self.steps(budget)
-        if k == 1:
-            return replace(self, neighbours=budget.neighbours, unit=budget.unit)
-        delta = 0.0
-        if self.delta:
-            # Where the powers would overflow, delta is 1, which promises nothing.
-            growth = (
-                k
-                if self.epsilon == 0
-                else math.expm1(min(k * self.epsilon, 700.0))
-                / (math.expm1(min(self.epsilon, 700.0)))
-            )
-            delta = 1.0 if k * self.epsilon > 700 else min(1.0, growth * self.delta)
-        return Spend(
-            self.purpose, k * self.mu, k * self.epsilon, delta, budget.neighbours, budget.unit,
-            self.time,
+        k, delta = self.steps(budget), 0.0
+        if k * self.epsilon > 700.0:  # the powers overflow, and delta = 1 promises nothing
+            delta = float(self.delta > 0.0)
+        elif self.delta:
+            powers = (math.exp(step * self.epsilon) for step in range(k))
+            delta = min(1.0, self.delta * math.fsum(powers))
+        return replace(
+            self, mu=k * self.mu, epsilon=k * self.epsilon, delta=delta,
+            neighbours=budget.neighbours, unit=budget.unit,
         )  # fmt: skip
 
 
@@ -214,10 +185,9 @@ class PrivacyLedger:
     sum epsilon_i + epsilon(mu, delta - sum delta_i).
 
     The ledger knows what it protects, and so does each entry. An entry that protects against a
-    smaller change is converted (`Spend.under`, lemma 18). For instance, an "add_remove" entry
-    counts twice in a "replace" ledger, and an entry for examples counts k times in a ledger of
-    persons with at most k rows each. An entry that says nothing about the ledger's change is
-    refused, and the error names the cure.
+    smaller change is converted (lemma 18): an "add_remove" entry counts twice in a "replace"
+    ledger, and an entry for examples k times in a ledger of persons with at most k rows each. An
+    entry that says nothing about the ledger's change is refused, and the error names the cure.
 
     There is one budget, so there are no copies: `copy.deepcopy` and `sklearn.base.clone` return
     the same ledger. `PrivacyLedger.open` shares a ledger between processes through a file; one in
@@ -249,11 +219,6 @@ class PrivacyLedger:
     Traceback (most recent call last):
         ...
     pairlearn...BudgetExceededError: 'second fit' would bring the total to ...
-    >>> persons = PrivacyLedger(epsilon=1.0, delta=1e-5, unit="person")
-    >>> persons.spend("fit of rows", mu=0.1)
-    Traceback (most recent call last):
-        ...
-    ValueError: 'fit of rows' protects one example, but the ledger counts persons, ...
     """
 
     def __init__(
@@ -301,19 +266,17 @@ class PrivacyLedger:
                     f"PrivacyLedger.open({str(path)!r}, epsilon=1.0, delta=1e-06)."
                 )
             _create(place, Budget(**given))
-        ledger = cls.__new__(cls)
-        ledger.path, ledger._seen = place, []
         with place.open("rb") as file:
             header, _, digests = _parsed(file, place)
-        ledger.budget = Budget(**{one.name: header[one.name] for one in fields(Budget)})
-        ledger.identity, ledger._seen = header["id"], digests
-        known = asdict(ledger.budget)
+        known = {one.name: header[one.name] for one in fields(Budget)}
         for name, value in given.items():
             if known[name] != value:
                 raise LedgerFileError(
                     f"the ledger at {place} has {name} = {known[name]!r}, not {value!r}; open it "
                     "without that argument, or use another file for another budget."
                 )
+        ledger = cls(**known)
+        ledger.path, ledger.identity, ledger._seen = place, header["id"], digests
         return ledger
 
     @property
@@ -393,28 +356,26 @@ class PrivacyLedger:
                 f"spend at most mu = {left:.6g}, or ask for a larger budget."
             )
 
-    def _total(self, entries: Sequence[Spend]) -> float:
+    def _sums(self, entries: Sequence[Spend]) -> tuple[float, float, float]:
+        """Return the mu and the epsilon of all entries, and the delta that they leave."""
         here = [entry.under(self.budget) for entry in entries]
+        left = self.budget.delta - sum(entry.delta for entry in here)
+        if left >= -_ROUNDING * self.budget.delta:  # thrice 1e-5 is more than 3e-5 by rounding
+            left = max(left, 0.0)
         mu = compose([0.0, *(entry.mu for entry in here)])
-        epsilon, delta = sum(entry.epsilon for entry in here), self._delta_left(here)
+        return mu, float(sum(entry.epsilon for entry in here)), left
+
+    def _total(self, entries: Sequence[Spend]) -> float:
+        mu, epsilon, delta = self._sums(entries)
         if delta < 0 or (delta == 0 and gaussian_delta(mu, 0.0) > 0):
             return math.inf
         return epsilon if mu == 0 else epsilon + epsilon_of_mu(mu, delta)
 
     def _remaining(self, entries: Sequence[Spend]) -> float:
-        here = [entry.under(self.budget) for entry in entries]
-        epsilon = self.budget.epsilon - sum(entry.epsilon for entry in here)
-        delta = self._delta_left(here)
-        if delta <= 0 or epsilon <= 0:
+        used, spent, delta = self._sums(entries)
+        if delta <= 0 or spent >= self.budget.epsilon:
             return 0.0
-        used = compose([0.0, *(entry.mu for entry in here)])
-        return float(max(0.0, mu_of(epsilon, delta) ** 2 - used**2) ** 0.5)
-
-    def _delta_left(self, here: Sequence[Spend]) -> float:
-        """Return the delta that entries leave; below 0 if they exceed that of the budget."""
-        left = self.budget.delta - sum(entry.delta for entry in here)
-        # Thrice 1e-5 is more than 3e-5 by rounding.
-        return max(left, 0.0) if left >= -_ROUNDING * self.budget.delta else left
+        return math.sqrt(max(0.0, mu_of(self.budget.epsilon - spent, delta) ** 2 - used**2))
 
     def _read(self, file: IO[bytes]) -> list[Spend]:
         """Return the entries of the file; refuse one that lacks what was read before."""
@@ -458,12 +419,6 @@ class PrivacyLedger:
         return _reopened, (str(self.path), self.identity, self._seen)
 
 
-_SHARE = (
-    "share a ledger through a file: "
-    'PrivacyLedger.open("patients.ledger", epsilon=1.0, delta=1e-06).'
-)
-
-
 def _reopened(path: str, identity: str, seen: list[str]) -> PrivacyLedger:
     """Unpickle: open the file again, which must hold what the pickling process has read."""
     ledger = PrivacyLedger.open(path)
@@ -475,12 +430,12 @@ def _reopened(path: str, identity: str, seen: list[str]) -> PrivacyLedger:
 def _create(path: Path, budget: Budget) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} for the ledger; make it first.")
-    header = {"format": _FORMAT, "id": secrets.token_hex(16), **asdict(budget), "time": _now()}
     with path.open("a+b") as file:
         _lock(file)
         file.seek(0)
         if not file.read(1):
-            _append(file, header)
+            identity = secrets.token_hex(16)
+            _append(file, {"format": _FORMAT, "id": identity, **asdict(budget), "time": _now()})
 
 
 def _now() -> str:
@@ -529,8 +484,8 @@ def _line(values: Mapping[str, Any], before: Any) -> tuple[bytes, str]:
     """Return a line with its digest, given the digest of the lines before it."""
     state = before.copy()
     state.update(json.dumps(values, allow_nan=False).encode())
-    plain = {**values, "digest": state.hexdigest()}
-    return json.dumps(plain, allow_nan=False).encode() + b"\n", plain["digest"]
+    digest = state.hexdigest()
+    return json.dumps({**values, "digest": digest}, allow_nan=False).encode() + b"\n", digest
 
 
 def _parsed(file: IO[bytes], path: Path) -> tuple[dict[str, Any], list[Spend], list[str]]:
@@ -539,15 +494,18 @@ def _parsed(file: IO[bytes], path: Path) -> tuple[dict[str, Any], list[Spend], l
     lines = file.read().splitlines(keepends=True)
     if lines and not lines[-1].endswith(b"\n"):
         lines.pop()  # A killed process left it, before its spend was one.
-    found: list[dict[str, Any]] = []
-    digests, before = [], hashlib.sha256()
+    header: dict[str, Any] = {}
+    entries, digests, before = [], [], hashlib.sha256()
     for number, line in enumerate(lines, start=1):
         try:
             plain = json.loads(line)
             digests.append(plain.pop("digest"))
             if line != _line(plain, before)[0]:
                 raise ValueError("digest")
-            found.append(plain if number == 1 else asdict(Spend(**plain)))
+            if number > 1:
+                entries.append(Spend(**plain))
+            else:
+                header = plain
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if number == 1:
                 break
@@ -556,6 +514,6 @@ def _parsed(file: IO[bytes], path: Path) -> tuple[dict[str, Any], list[Spend], l
                 "restore the file from a copy."
             ) from None
         before.update(line)
-    if not found or found[0].get("format") != _FORMAT:
+    if header.get("format") != _FORMAT:
         raise LedgerFileError(f"{path} is not a ledger of the format {_FORMAT!r}.")
-    return found[0], [Spend(**plain) for plain in found[1:]], digests
+    return header, entries, digests

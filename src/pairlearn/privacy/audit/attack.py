@@ -92,14 +92,9 @@ def _lower_bounds(
     from scipy.special import ndtri
 
     epsilons, mus = [], []
-    for accepted, wrongly in (
-        (above, other),
-        (other, above),
-        (n - above, n - other),
-        (n - other, n - above),
-    ):
-        p, _ = _bounds(accepted, n, error / 2)
-        _, q = _bounds(wrongly, n, error / 2)
+    sides = (above, other), (other, above), (n - above, n - other), (n - other, n - above)
+    for accepted, wrongly in sides:
+        p, q = _bounds(accepted, n, error / 2)[0], _bounds(wrongly, n, error / 2)[1]
         epsilons.append(np.log(np.maximum(p - delta, 1e-300) / q))
         mus.append(ndtri(np.maximum(p, 1e-300)) - ndtri(np.minimum(q, 1 - 1e-16)))
     return np.array(epsilons), np.array(mus)
@@ -172,8 +167,10 @@ def audit_statistics(
     found = []
     for choice, table in enumerate(tables):
         side, place = np.unravel_index(int(np.argmax(table)), table.shape)
-        above = np.array([np.count_nonzero(mine[half:n_runs] >= thresholds[place])])
-        other = np.array([np.count_nonzero(theirs[half:n_runs] >= thresholds[place])])
+        above, other = (
+            np.array([np.count_nonzero(values[half:n_runs] >= thresholds[place])])
+            for values in (mine, theirs)
+        )
         held_out = _lower_bounds(above, other, n_runs - half, delta=delta, error=error)[choice]
         found.append(max(0.0, float(held_out[side, 0])))
     return AuditResult(epsilon, delta, found[0], mu, found[1], n_runs, confidence)

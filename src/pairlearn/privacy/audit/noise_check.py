@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class NoiseCheck:
 
     def __init__(self) -> None:
         self._runs: list[Vector] = []
-        self._sizes: list[int] | None = None
+        self._sizes: list[int] = []
 
     def add(self, record: Tape) -> None:
         """Add the residuals of a run."""
@@ -78,12 +78,10 @@ class NoiseCheck:
         from scipy.special import ndtri
 
         products = [(a[: len(b)], b[: len(a)]) for a, b in pairwise(self._runs)]
-        if not products:
-            return 0.0
-        left, right = (np.concatenate(side) for side in zip(*products, strict=True))
-        variance = float(np.mean(np.concatenate(self._runs) ** 2))
+        variance = float(np.mean(np.concatenate(self._runs) ** 2)) if products else 0.0
         if variance == 0.0:
             return 0.0
+        left, right = (np.concatenate(side) for side in zip(*products, strict=True))
         error = float(ndtri(confidence)) / math.sqrt(len(left))
         return float(left @ right) / (len(left) * variance) - error
 
@@ -110,52 +108,48 @@ class NoiseCheck:
         """Return which parts of the noise depend on each other."""
         from scipy.special import ndtri
 
-        named = list(self._pooled(table))
         n_runs, p = table.shape
-        n_tests = len(named) + p * (p - 1) // 2
-        far = -float(ndtri(error / (2.0 * max(1, n_tests))))
-        # A single sentence for each kind, with the strongest of its correlations.
-        strongest: dict[str, float] = {}
-        for name, r, n in named:
-            if n > 3 and abs(math.atanh(r)) * math.sqrt(n - 3) > far:
-                strongest[name] = max(strongest.get(name, 0.0), r, key=abs)
+        compared = []
+        for name, left, right in self._pooled(table):
+            a, b = left.ravel(), right.ravel()
+            compared.append((name, _correlation(a, b), len(a)))
+            if len(a) >= _ENOUGH_SQUARES:
+                r = _correlation(a * a - 1.0, b * b - 1.0)
+                compared.append((f"{name} (in size)", r, len(a) // 2))
+        n_tests = len(compared) + p * (p - 1) // 2
         if n_runs > 20 and p > 1 and (table.std(axis=0) > 0.0).all():
             each: Vector = np.asarray(np.corrcoef(table.T))
             np.fill_diagonal(each, 0.0)
-            r = _inside(float(each.ravel()[np.argmax(np.abs(each))]))
-            if abs(math.atanh(r)) * math.sqrt(n_runs - 3) > far:
-                strongest["two numbers of one run"] = r
+            r = float(each.ravel()[np.argmax(np.abs(each))])
+            compared.append(("two numbers of one run", r, n_runs))
+        far = -float(ndtri(error / (2.0 * max(1, n_tests))))
+        # A single sentence for each kind, with the strongest of its correlations.
+        strongest: dict[str, float] = {}
+        for name, r, n in compared:
+            if n > 3 and abs(math.atanh(max(min(r, _ONE), -_ONE))) * math.sqrt(n - 3) > far:
+                strongest[name] = max(strongest.get(name, 0.0), r, key=abs)
         return [f"the noise of {name} is correlated ({r:.3f})" for name, r in strongest.items()]
 
-    def _pooled(self, table: Vector) -> Iterator[tuple[str, float, int]]:
-        """Yield the name, the correlation and the number of pairs of each pooled comparison."""
-        assert self._sizes is not None
+    def _pooled(self, table: Vector) -> Iterator[tuple[str, Vector, Vector]]:
+        """Yield the name and the two sides of each pooled comparison."""
         edges = np.cumsum([0, *self._sizes])
-        parts = [table[:, a:b] for a, b in pairwise(edges)]
-        pairs = []
-        for k, part in enumerate(parts):
-            for other in parts[k + 1 :]:
-                m = min(part.shape[1], other.shape[1])
-                pairs.append(("two releases of one run", part[:, :m], other[:, :m]))
+        for one, other in combinations([table[:, a:b] for a, b in pairwise(edges)], 2):
+            m = min(one.shape[1], other.shape[1])
+            yield "two releases of one run", one[:, :m], other[:, :m]
         for lag in range(1, min(_LAGS, table.shape[1] - 1) + 1):
-            pairs.append(("neighbouring numbers", table[:, lag:], table[:, :-lag]))
+            yield "neighbouring numbers", table[:, lag:], table[:, :-lag]
         for lag in range(1, min(_LAGS, len(table) - 1) + 1):
-            pairs.append(("successive runs", table[lag:], table[:-lag]))
-        for name, left, right in pairs:
-            a, b = left.ravel(), right.ravel()
-            yield name, _correlation(a, b), len(a)
-            if len(a) >= _ENOUGH_SQUARES:
-                yield f"{name} (in size)", _correlation(a * a - 1.0, b * b - 1.0), len(a) // 2
+            yield "successive runs", table[lag:], table[:-lag]
+
+
+#: A correlation that is nearly 1, whose atanh is finite.
+_ONE = 1.0 - 1e-12
 
 
 def _correlation(a: Vector, b: Vector) -> float:
-    """Return the correlation about 0, within (-1, 1)."""
+    """Return the correlation about 0; that of no noise is 1."""
     lengths = math.sqrt(float(a @ a) * float(b @ b))
-    return _inside(float(a @ b) / lengths if lengths > 0.0 else 1.0)
-
-
-def _inside(r: float) -> float:
-    return min(max(r, -1.0 + 1e-12), 1.0 - 1e-12)
+    return float(a @ b) / lengths if lengths > 0.0 else 1.0
 
 
 def _repeats(table: Vector) -> bool:
@@ -178,7 +172,8 @@ def _repeats(table: Vector) -> bool:
 
 def _has_normal_shape(z: Vector, error: float) -> bool:
     """Compare the counts in cells, among them the tails, with the normal law by chi-square."""
-    from scipy.special import gammaincc, ndtr, ndtri
+    from scipy.special import ndtr, ndtri
+    from scipy.stats import chisquare
 
     n_cells = min(32, len(z) // 10)
     if n_cells < 4:
@@ -188,5 +183,4 @@ def _has_normal_shape(z: Vector, error: float) -> bool:
     cuts = np.unique(np.concatenate([cuts, tails, np.negative(tails)]))
     expected = len(z) * np.diff(ndtr(np.concatenate([[-np.inf], cuts, [np.inf]])))
     counts = np.bincount(np.searchsorted(cuts, z), minlength=len(expected))
-    statistic = float(np.sum((counts - expected) ** 2 / expected))
-    return float(gammaincc(0.5 * (len(expected) - 1), 0.5 * statistic)) >= error
+    return float(chisquare(counts, expected).pvalue) >= error

@@ -14,8 +14,8 @@ runs; the other half bounds epsilon from below (Clopper and Pearson).
 *By its releases.* The same with the log-likelihood ratio of all noisy releases of a run.
 
 *By its noise.* All noise of all runs must be as strong as stated, normal and independent: within a
-vector, between the releases of one run, between runs, objects and processes
-(`privacy.audit.noise_check`). If a choice is released, its frequencies must follow its law.
+vector, between the releases of one run, between runs and objects (`privacy.audit.noise_check`).
+If a choice is released, its frequencies must follow its law.
 
 An audit can find a broken function; it cannot prove one right. `PublicAudit.power` is the smallest
 violation that the attacks would have found.
@@ -24,8 +24,6 @@ violation that the attacks would have found.
 from __future__ import annotations
 
 import math
-import os
-import threading
 import time
 import warnings
 from dataclasses import dataclass
@@ -40,11 +38,9 @@ from pairlearn.privacy.audit.attack import (
     log_likelihood_ratio,
     smallest_violation,
 )
-from pairlearn.privacy.audit.entry import Entry
-from pairlearn.privacy.audit.exact import ExactCheck, check_entry
+from pairlearn.privacy.audit.exact import Entry, ExactCheck, check_entry, same_noise
 from pairlearn.privacy.audit.noise_check import NoiseCheck
-from pairlearn.privacy.audit.tape import recorded, replayed
-from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.audit.tape import Tape, recorded, replayed
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
 
@@ -139,7 +135,6 @@ class PublicAudit:
             lines.append(f"Noise: at most {self.noise_upper:.3f} of the stated noise.")
         if self.noise_correlation_lower > 0.0:
             lines.append("The noise of successive runs is correlated: it was reused.")
-        power = "the attacks would have refuted nothing, because there are too few runs"
         if self.power is not None:
             power = (
                 f"the attacks would have refuted a true epsilon of {self.power:.3f} or more in "
@@ -147,6 +142,8 @@ class PublicAudit:
             )
         elif self.delta == 0.0:
             power = "the law of the outcome is known and was compared exactly"
+        else:
+            power = "the attacks would have refuted nothing, because there are too few runs"
         lines.append(
             f"Power: {power}; the exact check finds every violation that its tables expose."
         )
@@ -190,36 +187,43 @@ def audit_entry(entry: Entry, *, n_runs: int = 2_000, confidence: float = 0.99) 
     noise = NoiseCheck()
     numbers, ratios = _runs(entry, exact, n_runs, noise)
     each = 1.0 - _EACH_BOUND * (1.0 - confidence)
-    claim: dict[str, Any] = {"epsilon": entry.epsilon, "delta": entry.delta, "confidence": each}
     error = _EACH_NOISE * (1.0 - confidence)
-    findings = [*exact.findings, *noise.findings(error, adaptive=entry.adaptive), *_fork_findings()]
-    statistics = _projected(numbers)
+    findings = [*exact.findings, *noise.findings(error, adaptive=entry.adaptive)]
     laws = entry.law(exact.worst.first), entry.law(exact.worst.second)
-    if laws[0] is not None and laws[1] is not None:
+    if laws[0] is None or laws[1] is None:
+        statistics = _projected(numbers)
+    else:
         findings += _frequencies(numbers, (laws[0], laws[1]), error)
         # The best test of a choice: by its likelihood ratio, which must not be infinite.
         gain = np.log(np.maximum(laws[0], 1e-300)) - np.log(np.maximum(laws[1], 1e-300))
         chosen = [np.clip(rows[:, 0], 0, len(gain) - 1).astype(int) for rows in numbers]
         statistics = gain[chosen[0]], gain[chosen[1]]
-    true_mu = math.inf
+    power = None
     if entry.delta > 0.0:
         budget = mu_of(entry.epsilon, entry.delta)
         true_mu = smallest_violation(budget, entry.delta, n_runs=n_runs, confidence=each)
+        power = None if math.isinf(true_mu) else epsilon_of_mu(true_mu, entry.delta)
+
+    def attacked(mine: Vector, theirs: Vector) -> AuditResult:
+        return audit_statistics(
+            mine, theirs, epsilon=entry.epsilon, delta=entry.delta, mu=exact.mu, confidence=each
+        )
+
     return PublicAudit(
-        entry.epsilon,
-        entry.delta,
-        tuple(findings),
-        exact.n_pairs,
-        exact.worst.name,
-        exact.share,
-        audit_statistics(*statistics, mu=exact.mu, **claim),
-        None if ratios is None else audit_statistics(*ratios, mu=exact.mu, **claim),
-        noise.level_upper(1.0 - error),
-        max(0.0, noise.correlation_lower(1.0 - error)),
-        None if math.isinf(true_mu) else epsilon_of_mu(true_mu, entry.delta),
-        confidence,
-        entry.name,
-        time.process_time() - began,
+        epsilon=entry.epsilon,
+        delta=entry.delta,
+        findings=tuple(findings),
+        n_pairs=exact.n_pairs,
+        worst=exact.worst.name,
+        largest_share=exact.share,
+        public=attacked(*statistics),
+        releases=None if ratios is None else attacked(*ratios),
+        noise_upper=noise.level_upper(1.0 - error),
+        noise_correlation_lower=max(0.0, noise.correlation_lower(1.0 - error)),
+        power=power,
+        confidence=confidence,
+        name=entry.name,
+        seconds=time.process_time() - began,
     )
 
 
@@ -233,10 +237,9 @@ def _runs(
     pair = exact.worst
     there = pair.moved
     back = None if there is None else np.argsort(there)
-    worlds = (pair.first, pair.second, there), (pair.second, pair.first, back)
-    tables, ratios = [], np.zeros((2, n_runs))
-    comparable = True
-    for world, (table, other, rows) in enumerate(worlds):
+    worlds = (pair.first, pair.second, there, 1.0), (pair.second, pair.first, back, -1.0)
+    tables, ratios, comparable = [], np.zeros((2, n_runs)), True
+    for world, (table, other, rows, sign) in enumerate(worlds):
         seen = []
         for run in range(n_runs):
             with warnings.catch_warnings():
@@ -244,25 +247,22 @@ def _runs(
                 with recorded() as tape:
                     seen.append(entry.numbers(entry.run(table)))
                 noise.add(tape)
-                comparable = comparable and bool(tape.values)
-                if comparable:
-                    with replayed(tape.outputs, tape.draws, rows=rows) as replay:
-                        comparable = _completes(entry, other)
-                    sizes = [[len(v) for v in one.values] for one in (tape, replay)]
-                    comparable = comparable and sizes[0] == sizes[1]
-                if comparable:
-                    ratios[world, run] = (1.0, -1.0)[world] * log_likelihood_ratio(tape, replay)
+                replay = _replayed(entry, other, tape, rows) if comparable else None
+            comparable = replay is not None
+            if replay is not None:
+                ratios[world, run] = sign * log_likelihood_ratio(tape, replay)
         tables.append(np.array(seen))
     return (tables[0], tables[1]), (ratios[0], ratios[1]) if comparable else None
 
 
-def _completes(entry: Entry, table: Any) -> bool:
-    """Run on a table; False if that fails, which the exact check has reported."""
+def _replayed(entry: Entry, table: Any, tape: Tape, rows: Any) -> Tape | None:
+    """Play a tape on the neighbour; None if that fails, which the exact check has reported."""
     try:
-        entry.run(table)
+        with replayed(tape.outputs, tape.draws, rows=rows) as replay:
+            entry.run(table)
     except Exception:
-        return False
-    return True
+        return None
+    return replay if tape.values and same_noise(tape, replay) else None
 
 
 def _projected(tables: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
@@ -285,44 +285,16 @@ def _frequencies(
     numbers: tuple[Vector, Vector], laws: tuple[Vector, Vector], error: float
 ) -> list[str]:
     """Compare the frequencies of a choice with its law by chi-square."""
-    from scipy.special import gammaincc
+    from scipy.stats import chisquare
 
     found = []
     for chosen, law in zip(numbers, laws, strict=True):
         counts = np.bincount(chosen[:, 0].astype(int), minlength=len(law))
-        expected = len(chosen) * law
-        if len(counts) > len(law) or (counts[expected == 0.0] > 0).any():
+        kept = law > 0.0
+        if len(counts) > len(law) or counts[~kept].any():
             found.append("a choice was made that has no chance by its law")
-            continue
-        kept = expected > 0.0
-        statistic = float(np.sum((counts[kept] - expected[kept]) ** 2 / expected[kept]))
-        if float(gammaincc(0.5 * max(1, kept.sum() - 1), 0.5 * statistic)) < error / 2.0:
+        elif kept.sum() > 1 and (
+            chisquare(counts[kept], len(chosen) * law[kept] / law.sum()).pvalue < error / 2.0
+        ):
             found.append("choices do not have the frequencies of their law")
     return found
-
-
-def _fork_findings() -> list[str]:
-    """Check that a process and its fork, with the same source, do not draw the same noise."""
-    if not hasattr(os, "fork") or threading.active_count() > 1:
-        return []
-    source, zeros = NoiseSource(), np.zeros(4, dtype=np.int64)
-    source.protect_integers(zeros, 1 << 20)
-    read, write = os.pipe()
-    with warnings.catch_warnings():
-        # Threads of a numerical library do not matter: the child only draws and ends.
-        warnings.simplefilter("ignore")
-        child = os.fork()
-    if child == 0:
-        try:
-            os.write(write, source.protect_integers(zeros, 1 << 20).tobytes())
-        finally:
-            os._exit(0)
-    os.close(write)
-    theirs = b""
-    while part := os.read(read, 4096):
-        theirs += part
-    os.close(read)
-    os.waitpid(child, 0)
-    if source.protect_integers(zeros, 1 << 20).tobytes() == theirs:
-        return ["a forked process draws the noise of its parent again"]
-    return []

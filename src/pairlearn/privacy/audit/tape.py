@@ -9,6 +9,7 @@ The function under audit does not know about it, so nothing can look better in a
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,11 +43,16 @@ class Tape:
         #: Numerator, denominator and answer of each coin with probability exp(-a/b).
         self.coins: list[tuple[int, int, bool]] = []
 
-    def note(self, values: Any, output: Any, scale: float) -> None:
-        """Note a release."""
-        self.values.append(np.array(values, dtype=np.float64).ravel())
-        self.outputs.append(np.array(output, dtype=np.float64).ravel())
-        self.scales.append(float(scale))
+    def note(self, name: str, asked: tuple[Any, ...], answer: Any) -> None:
+        """Note a question to a source, and its answer."""
+        if name == "accept":
+            self.coins.append((*asked, answer))
+        elif name == "protect_integers":
+            for kept, value in ((self.values, asked[0]), (self.outputs, answer)):
+                kept.append(np.array(value, dtype=np.float64).ravel())
+            self.scales.append(float(asked[1]))
+        else:
+            self.draws.append(np.array(answer))
 
     def distances(self, other: Tape) -> list[float]:
         """Return how far the protected values of another tape are, in units of the noise."""
@@ -65,19 +71,7 @@ def recorded() -> Iterator[Tape]:
     >>> bool((tape.outputs[0] == noisy).all()), tape.scales
     (True, [2.0])
     """
-    tape = Tape()
-
-    def listen(name: str, honest: Callable[..., Any], source: NoiseSource, *asked: Any) -> Any:
-        answer = honest(source, *asked)
-        if name == "protect_integers":
-            tape.note(asked[0], answer, asked[1])
-        elif name == "accept":
-            tape.coins.append((*asked, answer))
-        else:
-            tape.draws.append(np.array(answer))
-        return answer
-
-    with _in_place_of_noise(listen):
+    with _in_place_of_noise(lambda name, honest, source, *asked: honest(source, *asked)) as tape:
         yield tape
 
 
@@ -95,24 +89,24 @@ def replayed(
     orders. A secret order is then replayed for the same examples (`order_of_moved`).
     After the last of `coins`, coins show tails.
     """
-    tape = Tape()
-    left, choices, answers = iter(outputs), iter(draws), chain(coins, repeat(False))
+    left: dict[str, Any] = {
+        "protect_integers": iter(outputs),
+        "accept": chain(coins, repeat(False)),
+    }
+    choices = iter(draws)
 
     def answer(name: str, _: Callable[..., Any], source: NoiseSource, *asked: Any) -> Any:
+        # Inside a generator a StopIteration would change its meaning.
+        found = next(left.get(name, choices), None)
+        if found is None:
+            raise TapeEndedError
         if name == "protect_integers":
-            output = _next(left)
-            if output.size != np.size(asked[0]):
+            if found.size != np.size(asked[0]):
                 raise TapeEndedError
-            output = output.reshape(np.shape(asked[0]))
-            tape.note(asked[0], output, asked[1])
-            return np.rint(output).astype(np.int64)
-        if name == "accept":
-            tape.coins.append((*asked, next(answers)))
-            return tape.coins[-1][2]
-        order = _next(choices)
-        return order_of_moved(order, rows) if name == "permutation" else order
+            return np.rint(found.reshape(np.shape(asked[0]))).astype(np.int64)
+        return order_of_moved(found, rows) if name == "permutation" else found
 
-    with _in_place_of_noise(answer):
+    with _in_place_of_noise(answer) as tape:
         yield tape
 
 
@@ -127,18 +121,10 @@ def order_of_moved(order: NDArray[np.int64], rows: NDArray[np.int64] | None) -> 
     return np.concatenate([rows, np.arange(len(rows), len(order))])[order]
 
 
-def _next(answers: Iterator[Any]) -> Any:
-    try:
-        return next(answers)
-    except StopIteration:
-        # Inside a generator a StopIteration would change its meaning.
-        raise TapeEndedError from None
-
-
 @contextmanager
-def _in_place_of_noise(answer: Callable[..., Any]) -> Iterator[None]:
+def _in_place_of_noise(answer: Callable[..., Any]) -> Iterator[Tape]:
     """Let `answer` take the calls of this thread to noise sources, those of subclasses too."""
-    mine, busy = threading.get_ident(), False
+    tape, mine, busy = Tape(), threading.get_ident(), False
     sources: list[type[NoiseSource]] = [NoiseSource]
     for cls in sources:
         sources += [one for one in cls.__subclasses__() if one not in sources]
@@ -151,18 +137,21 @@ def _in_place_of_noise(answer: Callable[..., Any]) -> Iterator[None]:
             # A method of a subclass may call that of its base: one question, one answer.
             if busy or threading.get_ident() != mine:
                 return usual(source, *values, **named)
-            busy = True
+            busy, given = True, (*values, *named.values())
+            before = copy.copy(given[0]) if given else None
             try:
-                return answer(name, usual, source, *values, *named.values())
+                found = answer(name, usual, source, *given)
             finally:
                 busy = False
+            tape.note(name, (before, *given[1:]), found)
+            return found
 
         return asked
 
     try:
         for cls, name, usual in honest:
             setattr(cls, name, method(name, usual))
-        yield
+        yield tape
     finally:
         for cls, name, usual in honest:
             setattr(cls, name, usual)

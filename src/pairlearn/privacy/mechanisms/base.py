@@ -13,6 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,6 +54,29 @@ def check_constant(name: str, value: float, *, allow_infinite: bool = False) -> 
             f"{value!r}; beyond that sums overflow."
         )
     return found
+
+
+@lru_cache(maxsize=2)
+def upper_triangle(d: int) -> tuple[Any, Any, Vector]:
+    """Return the upper triangle of a d x d matrix, and the factors that keep Frobenius lengths."""
+    rows, columns = np.triu_indices(d)
+    return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2.0))
+
+
+def to_upper(M: Vector) -> Vector:
+    """Return a symmetric matrix as a vector of the same length in the Frobenius norm."""
+    rows, columns, isometry = upper_triangle(len(M))
+    upper: Vector = M[rows, columns] * isometry
+    return upper
+
+
+def from_upper(v: Vector) -> Vector:
+    """Return the symmetric matrix of a vector; the inverse of `to_upper`."""
+    d = (math.isqrt(8 * len(v) + 1) - 1) // 2
+    rows, columns, isometry = upper_triangle(d)
+    M = np.empty((d, d))
+    M[rows, columns] = M[columns, rows] = v / isometry
+    return M
 
 
 @dataclass(frozen=True)
@@ -288,11 +312,8 @@ class Mechanism(Part, ABC):
     missing_relation: ClassVar[str] = ""
     #: Whether `fit` takes `persons`, to protect all rows of a person together.
     offers_persons: ClassVar[bool] = False
-
-    @property
-    def narrows(self) -> bool:
-        """Whether public bounds that are far too wide are narrowed first, at a price."""
-        return False
+    #: Whether public bounds that are far too wide are narrowed first, at a price.
+    narrow_bounds = False
 
     @abstractmethod
     def fit(

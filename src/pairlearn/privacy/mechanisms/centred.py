@@ -11,8 +11,12 @@ Everything after the releases is post-processing. With D_k = A_k - m g_k C_k, wh
 the released means of y v and v in round k, m the released label mean (all rounds together) and
 g_k a James-Stein factor, R_k D_k estimates Cov(x, y); the rounds are averaged by precision. The
 direction is (S + lambda I)^{-1} D, with S the released covariance, shrunk towards a multiple of
-the identity by the known size of its noise, and lambda from the known noise of D and S. Lemma 5 in
-``docs/privacy/lemmas.md`` derives the belief about rare classes.
+the identity by the known size of its noise, and lambda from the known noise of D and S.
+
+Moments are released of rows that are clipped to a ball; scores are of rows that are not. Released
+lengths of rows say how much was clipped: `kept_by_clipping` finds the normal law whose clipped
+lengths are the released ones, and the shares of its moments that clipping keeps. Lemma 5 in
+``docs/privacy/lemmas.md`` derives these shares, and the belief about rare classes.
 
 Simulations on several data sets and Gaussian models fixed the constants below. They do not change
 at run time.
@@ -21,15 +25,13 @@ at run time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
-from pairlearn.privacy.mechanisms.log_odds import kept_by_clipping, read_scores
 from pairlearn.privacy.mechanisms.sufficient_statistics import (
     Grid,
     Moments,
@@ -79,6 +81,16 @@ SMALLEST_SIGNAL = 0.2
 _BELIEF_SHARE = 0.25
 # tau of the belief about rare classes, in standard units.
 _BELIEF_SPREAD = 0.5
+# Error of the normal model in a mean clipped length, as a share of the radius.
+_MODEL_ERROR = 0.02
+# A priori standard deviation of the logarithm of the length of a row.
+_LOG_LENGTH_DEVIATION = 0.5
+# The lengths that are tried, in units of sqrt(d) standard units.
+_LENGTHS = np.geomspace(0.02, 4.0, 240)
+# Lower bound on the corrected distance between the classes, as a share of the released one.
+_LEAST_APART = 0.1
+# Lower bound on the variance within a class, as a share of the mean released variance.
+_LEAST_WITHIN = 0.05
 
 
 @dataclass(frozen=True)
@@ -94,8 +106,7 @@ class _Beliefs:
 class CentredStatistics(Mechanism):
     """Centred sufficient statistics released in adaptive rounds.
 
-    Each round is one call of `release_moments`; centres, radii and weights of a round depend on
-    earlier releases and public quantities only.
+    Centres, radii and weights of a round depend on earlier releases and public quantities only.
 
     Parameters
     ----------
@@ -108,7 +119,7 @@ class CentredStatistics(Mechanism):
         the guarantee as it is.
     narrow_bounds : bool, default=True
         Whether an estimator narrows public bounds that turn out far wider than the examples before
-        it learns, with at most .15 of mu^2 (`privacy.narrowing`). False keeps the bounds as
+        it learns, with at most .15 of mu^2 (`privacy.bounds`). False keeps the bounds as
         they are given. Bounds of codes, and those that a `PrivateBounds` finds, are never narrowed.
 
     Examples
@@ -137,11 +148,6 @@ class CentredStatistics(Mechanism):
 
     offers_persons = True
 
-    @property
-    def narrows(self) -> bool:
-        """Whether public bounds that are far too wide are narrowed first, at a price."""
-        return self.narrow_bounds
-
     def check(self, setting: PublicSetting) -> None:
         """Refuse a setting that the proof does not cover; see `Mechanism.check`."""
         super().check(setting)
@@ -152,43 +158,19 @@ class CentredStatistics(Mechanism):
             Grid.fitting(weights, setting.n_features, mu=mu, neighbours=setting.neighbours)
 
     def fit(
-        self,
-        Z: Vector,
-        signs: Vector,
-        *,
-        setting: PublicSetting,
-        noise: NoiseSource,
+        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource,
         persons: NDArray[np.int64] | None = None,
-    ) -> PrivateFit:
+    ) -> PrivateFit:  # fmt: skip
         """Learn privately; see `Mechanism.fit`.
 
         `persons` holds the person of each row, numbered from 0. ``setting.n_examples`` is then
         the number of persons, and the guarantee protects a person with all rows.
         """
+        self.check(setting)
         if persons is not None:
             order = np.argsort(persons, kind="stable")
             Z, signs, persons = Z[order], signs[order], persons[order]
-        release = partial(
-            release_moments,
-            Z,
-            signs,
-            n_examples=setting.n_examples,
-            neighbours=setting.neighbours,
-            noise=noise,
-            persons=persons,
-        )
-        return self.learn(release, setting=setting)
-
-    def learn(self, release: Callable[..., Moments], *, setting: PublicSetting) -> PrivateFit:
-        """Learn from releases alone; the examples may be anywhere.
-
-        `release` takes ``centre``, ``radius``, ``weights``, ``mu`` and ``name`` as
-        `release_moments` does, and returns the released moments of all examples.
-        """
-        self.check(setting)
-        start = setting.standard_centre
-        d = setting.n_features
-        root = math.sqrt(d)
+        start, root = setting.standard_centre, math.sqrt(setting.n_features)
         # Rounding in the shares must not lift the total above the budget.
         budget = setting.mu * (1.0 - 1e-12)
         rounds = _ROUNDS[self.n_rounds]
@@ -201,21 +183,21 @@ class CentredStatistics(Mechanism):
                 mean_weight = last_round(beliefs.label, self.n_rounds)[1]
             radius = factor * beliefs.length
             moments.append(
-                release(
-                    centre=beliefs.centre,
+                release_moments(
+                    Z, signs, centre=beliefs.centre,
                     radius=min(max(radius, _SMALLEST_RADIUS * root), _LARGEST_RADIUS * root),
                     weights=_weights(mean_weight, is_last, setting.neighbours),
-                    mu=budget * math.sqrt(share),
+                    mu=budget * math.sqrt(share), n_examples=setting.n_examples,
+                    neighbours=setting.neighbours, noise=noise, persons=persons,
                     name=f"centred moments, round {k + 1} of {len(rounds)}",
                 )
-            )
+            )  # fmt: skip
             if not is_last:
                 beliefs = _update(moments, start)
-        direction, threshold, log_odds = solve_moments(
+        solved = solve_moments(
             moments, setting, setting.n_examples, rare_class_belief=self.rare_class_belief
         )
-        releases = tuple(moment.release for moment in moments)
-        return PrivateFit(direction, releases, threshold, log_odds)
+        return PrivateFit(solved[0], tuple(one.release for one in moments), *solved[1:])
 
 
 def solve_moments(
@@ -226,30 +208,60 @@ def solve_moments(
     The last release must hold second moments.
     """
     beliefs = _update(moments, setting.standard_centre)
-    last, spread = moments[-1], _spread(moments)
-    covariance, variance = _covariance(moments, beliefs.label)
+    last, m = moments[-1], beliefs.label
+    assert last.second is not None
+    mean = _shrink_of(moments, len(moments) - 1) * last.mean
+    spread: Vector = last.second - np.outer(mean, mean)
+    d, trace = len(mean), max(float(np.trace(spread)), 1e-3)
+    covariance, variance = _covariance(moments, m)
     if rare_class_belief:
-        per_feature = _trace(spread) * last.radius**2 / len(covariance)
+        # Cov(x, y) and its noise variance, shrunk towards the belief about rare classes.
+        h = 0.5 * (1.0 - m**2)
         away = setting.from_public_centre(beliefs.centre)
-        covariance, variance = _drawn_to_belief(
-            covariance, variance, beliefs.label, away, per_feature, n
-        )
-    solver, shrunk = _solver(last, spread, covariance, variance)
+        expected = _BELIEF_SHARE * h * 2.0 * m / (1.0 + m**2) * away
+        believed = 2.0 * (h * _BELIEF_SPREAD) ** 2 / (1.0 + m**2)
+        sampled = trace * last.radius**2 / d * (1.0 - m**2) / n
+        weight = believed / (believed + variance + sampled)
+        covariance = weight * covariance + (1.0 - weight) * expected
+        variance = weight * variance
+    solver, shrunk = _solver(last, spread, trace, covariance / last.radius, variance)
     direction = solver @ (covariance / last.radius)
     kept = kept_by_clipping(moments, beliefs.centre, shrunk)
-    apart, log_odds = read_scores(
-        direction,
-        solver,
-        shrunk,
-        last,
-        covariance=covariance,
-        variance=variance,
-        label=beliefs.label,
-        kept=kept,
-        n=n,
-    )
-    threshold = float(direction @ beliefs.centre) - 0.5 * beliefs.label * apart
-    return direction, threshold, log_odds
+    # How far apart the classes score.
+    both, squared = 1.0 - m**2, float(direction @ direction)
+    total = float(direction @ covariance)
+    chance = variance * float(np.trace(solver)) / last.radius
+    chance += last.radius * both * float(np.sum(solver * shrunk)) / n
+    apart = max(total - chance, _LEAST_APART * total) / (0.5 * both) / kept[0]
+    # The variance of the scores. Noise may make it 0 or negative, so it keeps a share of the mean.
+    chosen = float(np.trace(solver)) * squared + float(direction @ solver @ direction)
+    chosen *= last.deviation**2 / last.weights.second
+    scores = last.radius**2 * (float(direction @ shrunk @ direction) + chosen) / kept[1]
+    usual = last.radius**2 * max(float(np.trace(shrunk)), 1e-3) / d * squared
+    least = max(_LEAST_WITHIN * usual / kept[1], 1e-300)
+    slope = apart / max(scores - (total / kept[0]) ** 2 / both, least)
+    offset = _offset(slope * 0.5 * m * apart, slope * math.sqrt(max(scores, least)), m)
+    threshold = float(direction @ beliefs.centre) - 0.5 * m * apart
+    return direction, threshold, (slope, offset)
+
+
+def _offset(mean: float, deviation: float, label: float) -> float:
+    """Return what to add to normal log odds, so that the mean probability is that of the label."""
+    nodes, weights = _normal_nodes()
+    odds = mean + deviation * nodes
+    low, high = -50.0 - float(np.abs(odds).max()), 50.0 + float(np.abs(odds).max())
+    for _ in range(40):
+        offset = 0.5 * (low + high)
+        shown = 0.5 + 0.5 * float(weights @ np.tanh(0.5 * (odds + offset)))
+        low, high = (low, offset) if shown > 0.5 * (1.0 + label) else (offset, high)
+    return 0.5 * (low + high)
+
+
+@lru_cache(maxsize=1)
+def _normal_nodes() -> tuple[Vector, Vector]:
+    """Return nodes and weights of a quadrature over the standard normal law."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(41)
+    return nodes, weights / weights.sum()
 
 
 def last_round(label: float, n_rounds: int = 5) -> tuple[float, float]:
@@ -328,54 +340,64 @@ def _covariance(moments: list[Moments], label: float) -> tuple[Vector, float]:
     return total / precision, 1.0 / precision
 
 
-def _drawn_to_belief(
-    covariance: Vector,
-    variance: float,
-    m: float,
-    away: Vector,
-    per_feature: float,
-    n: int,
-) -> tuple[Vector, float]:
-    """Return Cov(x, y) and its noise variance, shrunk towards the belief about rare classes."""
-    h = 0.5 * (1.0 - m**2)
-    expected = _BELIEF_SHARE * h * 2.0 * m / (1.0 + m**2) * away
-    spread = 2.0 * (h * _BELIEF_SPREAD) ** 2 / (1.0 + m**2)
-    sampled = per_feature * (1.0 - m**2) / n
-    weight = spread / (spread + variance + sampled)
-    return weight * covariance + (1.0 - weight) * expected, weight * variance
-
-
-def _spread(moments: list[Moments]) -> Vector:
-    """Return the released covariance of v in the last round."""
-    last = moments[-1]
-    assert last.second is not None
-    centre = _shrink_of(moments, len(moments) - 1) * last.mean
-    spread: Vector = last.second - np.outer(centre, centre)
-    return spread
-
-
-def _trace(spread: Vector) -> float:
-    return max(float(np.trace(spread)), 1e-3)
-
-
 def _solver(
-    last: Moments, spread: Vector, covariance: Vector, variance: float
+    last: Moments, spread: Vector, trace: float, scaled: Vector, variance: float
 ) -> tuple[Vector, Vector]:
-    """Return (S + lambda I)^{-1} and S, in units of the last radius."""
-    d = len(covariance)
+    """Return (S + lambda I)^{-1} and S, in units of the last radius, as `scaled` = Cov(x, y) is."""
+    d = len(scaled)
     deviation = last.deviation / math.sqrt(last.weights.second)
-    trace = _trace(spread)
     identity = np.eye(d)
     unequal = spread - trace / d * identity
     noise = deviation**2 * d * (d + 1) / 2
     keep = max(0.0, 1.0 - noise / max(float(np.sum(unequal**2)), 1e-300))
     values, vectors = np.linalg.eigh(trace / d * identity + keep * unequal)
     values = np.maximum(values, 0.0)
-
-    scaled = covariance / last.radius
-    scaled_variance = variance / last.radius**2
-    signal = max(
-        float(scaled @ scaled) - d * scaled_variance, SMALLEST_SIGNAL * d * scaled_variance
-    )
-    ridge = scaled_variance * trace / signal + deviation * math.sqrt(d)
+    noise = d * variance / last.radius**2
+    signal = max(float(scaled @ scaled) - noise, SMALLEST_SIGNAL * noise)
+    ridge = noise / d * trace / signal + deviation * math.sqrt(d)
     return (vectors / (values + ridge)) @ vectors.T, (vectors * values) @ vectors.T
+
+
+def kept_by_clipping(moments: list[Moments], centre: Vector, spread: Vector) -> tuple[float, float]:
+    """Return the shares of first and of second moments that clipping kept in the last round.
+
+    `centre` is the estimated mean of all rows in standard coordinates, and `spread` the estimated
+    covariance of clipped rows, up to a factor.
+    """
+    d = len(centre)
+    trace = float(np.trace(spread))
+    k = min(max(trace**2 / max(float(np.sum(spread**2)), 1e-300), 1.0), float(d))
+    squares = d * _LENGTHS**2
+    misfit = (np.log(_LENGTHS / _EXPECTED_LENGTH) / _LOG_LENGTH_DEVIATION) ** 2
+    for m in moments:
+        # Rows scatter about their mean, which lies off the centre of a round.
+        moved = float(np.sum((centre - m.centre) ** 2))
+        first, second, _ = clipped_lengths((squares + moved) / m.radius**2, k)
+        error = math.hypot(m.deviation / m.weights.length, _MODEL_ERROR)
+        misfit += ((m.length - first) / error) ** 2
+        if m.second is not None and m.weights.second:
+            error = math.hypot(m.deviation * math.sqrt(d / m.weights.second), _MODEL_ERROR)
+            misfit += ((float(np.trace(m.second)) - second) / error) ** 2
+    likely = squares[int(np.argmin(misfit))] / moments[-1].radius ** 2
+    _, second, mixed = clipped_lengths(np.array([likely]), k)
+    return float(mixed[0] / likely), float(second[0] / likely)
+
+
+def clipped_lengths(mean_square: Vector, k: float) -> tuple[Vector, Vector, Vector]:
+    """Return the means of min(r, 1), min(r, 1)^2 and r min(r, 1) of random lengths r.
+
+    r^2 is `mean_square` / k times a chi-square with k degrees of freedom.
+
+    >>> first, second, mixed = clipped_lengths(np.array([1e-4]), 3.0)
+    >>> bool(np.isclose(second, 1e-4)[0] and np.isclose(mixed, 1e-4)[0])
+    True
+    """
+    from scipy.special import gammainc, gammaln
+
+    scale = mean_square / k
+    inside, inside_1, inside_2 = (gammainc(0.5 * (k + j), 0.5 / scale) for j in range(3))
+    mean = np.sqrt(2.0 * scale) * math.exp(gammaln(0.5 * (k + 1.0)) - gammaln(0.5 * k))
+    first = mean * inside_1 + 1.0 - inside
+    second = mean_square * inside_2 + 1.0 - inside
+    mixed = mean_square * inside_2 + mean * (1.0 - inside_1)
+    return first, second, mixed

@@ -36,7 +36,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -50,7 +49,9 @@ from pairlearn.privacy.mechanisms.base import (
     PrivateFit,
     PublicSetting,
     check_constant,
+    from_upper,
     relative_slack,
+    to_upper,
 )
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import OneRowEach, rows_that_meet
@@ -64,29 +65,6 @@ PairSum = Callable[[NDArray[np.int64], NDArray[np.int64], Vector], Vector]
 
 #: The number of the person of each row, if persons are protected.
 Persons = NDArray[np.int64] | None
-
-
-# Cached: computing the indices takes longer than using them.
-_triangle = lru_cache(maxsize=1)(np.triu_indices)
-
-
-def to_upper(M: Vector) -> Vector:
-    """Return a symmetric matrix as a vector of the same length in the Frobenius norm.
-
-    It is the upper triangle, row by row, with sqrt(2) times the entries off the diagonal.
-    """
-    rows, columns = _triangle(len(M))
-    upper: Vector = M[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
-    return upper
-
-
-def from_upper(v: Vector) -> Vector:
-    """Return the symmetric matrix of a vector; the inverse of `to_upper`."""
-    d = (math.isqrt(8 * len(v) + 1) - 1) // 2
-    rows, columns = _triangle(d)
-    M = np.empty((d, d))
-    M[rows, columns] = M[columns, rows] = v * np.where(rows == columns, 1.0, math.sqrt(0.5))
-    return M
 
 
 @dataclass(frozen=True)

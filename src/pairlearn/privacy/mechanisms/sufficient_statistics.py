@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -27,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.privacy.accounting.certificate import Release
-from pairlearn.privacy.mechanisms.base import relative_slack
+from pairlearn.privacy.mechanisms.base import from_upper, relative_slack, upper_triangle
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
@@ -40,12 +39,7 @@ _CHUNK_NUMBERS = 1 << 22
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights of the parts of a record's statistics (see the module).
-
-    `mean`, `label`, `length` and `second` are b, k, r and q: the weights of v, of y and of the
-    length of v, and the squared weight of v v^T, where 0 leaves second moments out. y v has weight
-    1.
-    """
+    r"""b, k, r and q of the module: weights of v, y, \|v\|, and v v^T squared (0 leaves it out)."""
 
     mean: float
     label: float
@@ -110,22 +104,18 @@ class Moments:
     ) -> Moments:
         """Return the moments of n records from their noisy sums; `others` are the other fields."""
         d = len(centre)
-        second = None
-        if weights.second:
-            rows, columns, isometry = _triangle(d, weights.second)
-            second = np.zeros((d, d))
-            second[rows, columns] = noisy[2 * d + 2 :] / (isometry * n)
-            second[columns, rows] = second[rows, columns]
         return cls(
             label_mean=noisy[:d] / n,
             mean=np.asarray(noisy[d : 2 * d] / (weights.mean * n)),
             label=float(noisy[2 * d] / (weights.label * n)),
             length=float(noisy[2 * d + 1] / (weights.length * n)),
-            second=second,
-            weights=weights,
-            centre=centre,
-            **others,
-        )
+            second=(
+                from_upper(noisy[2 * d + 2 :]) / (math.sqrt(weights.second) * n)
+                if weights.second
+                else None
+            ),
+            weights=weights, centre=centre, **others,
+        )  # fmt: skip
 
 
 def clip_to_ball(V: Vector) -> tuple[Vector, Vector]:
@@ -136,37 +126,25 @@ def clip_to_ball(V: Vector) -> tuple[Vector, Vector]:
 
 
 def record_statistics(V: Vector, signs: Vector, *, weights: Weights) -> Vector:
-    """Clip the records and return T(z) of each as a row.
-
-    A row is y v, b v, k y, r times length and, if released, sqrt(q) v v^T.
-    """
+    """Clip the records and return T(z) of each as a row."""
     clipped, lengths = clip_to_ball(V)
     parts = [
-        clipped * signs[:, None],
-        weights.mean * clipped,
-        weights.label * signs[:, None],
-        weights.length * lengths[:, None],
-    ]
+        clipped * signs[:, None], weights.mean * clipped,
+        weights.label * signs[:, None], weights.length * lengths[:, None],
+    ]  # fmt: skip
     if weights.second:
-        rows, columns, isometry = _triangle(V.shape[1], weights.second)
-        parts.append(clipped[:, rows] * clipped[:, columns] * isometry)
+        rows, columns, isometry = upper_triangle(V.shape[1])
+        parts.append(
+            clipped[:, rows] * clipped[:, columns] * (isometry * math.sqrt(weights.second))
+        )
     return np.concatenate(parts, axis=1)
 
 
 def release_moments(
-    Z: Vector,
-    signs: Vector,
-    *,
-    centre: Vector,
-    radius: float,
-    weights: Weights,
-    mu: float,
-    n_examples: int,
-    neighbours: str,
-    noise: NoiseSource,
-    name: str = "centred moments",
+    Z: Vector, signs: Vector, *, centre: Vector, radius: float, weights: Weights, mu: float,
+    n_examples: int, neighbours: str, noise: NoiseSource, name: str = "centred moments",
     persons: NDArray[np.int64] | None = None,
-) -> Moments:
+) -> Moments:  # fmt: skip
     """Release the moments about `centre` with Gaussian-DP parameter `mu`.
 
     `centre` and `radius` are public, or computed from earlier releases only. `n_examples` is the
@@ -174,21 +152,14 @@ def release_moments(
     order; by default each row is a separate person. The sensitivity includes the rounding of each
     record's statistics to a grid (lemma 4).
     """
-    d = Z.shape[1]
-    mu = check_positive("mu", mu)
+    grid = Grid.fitting(weights, Z.shape[1], mu=check_positive("mu", mu), neighbours=neighbours)
     V = (Z - centre) / radius
-    grid = Grid.fitting(weights, d, mu=mu, neighbours=neighbours)
     total = summed_on_grid(V, signs, weights=weights, step=grid.step, persons=persons)
-    noisy = np.asarray(noise.protect_integers(total, _GRID_STEPS) * grid.step, np.float64)
     return Moments.from_sums(
-        noisy,
-        n_examples,
-        weights=weights,
-        centre=centre,
-        radius=radius,
+        grid.protected(total, noise), n_examples, weights=weights, centre=centre, radius=radius,
         deviation=grid.scale / n_examples,
-        release=Release(name, len(noisy), grid.sensitivity, grid.scale),
-    )
+        release=Release(name, len(total), grid.sensitivity, grid.scale),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -218,6 +189,10 @@ class Grid:
         scale = weights.sensitivity(neighbours) * relative_slack / (mu - rounding)
         return cls(scale / _GRID_STEPS, scale, scale * mu)
 
+    def protected(self, total: NDArray[np.int64], noise: NoiseSource) -> Vector:
+        """Return sums in steps of the grid with noise, in their own units."""
+        return np.asarray(noise.protect_integers(total, _GRID_STEPS) * self.step, np.float64)
+
 
 def n_statistics(d: int, weights: Weights) -> int:
     """Return the number of statistics of a record."""
@@ -225,13 +200,9 @@ def n_statistics(d: int, weights: Weights) -> int:
 
 
 def summed_on_grid(
-    V: Vector,
-    signs: Vector,
-    *,
-    weights: Weights,
-    step: float,
+    V: Vector, signs: Vector, *, weights: Weights, step: float,
     persons: NDArray[np.int64] | None = None,
-) -> NDArray[np.int64]:
+) -> NDArray[np.int64]:  # fmt: skip
     """Return the sum of the statistics in grid steps, rounded record by record."""
     size = n_statistics(V.shape[1], weights)
     total = np.zeros(size, dtype=np.int64)
@@ -241,13 +212,6 @@ def summed_on_grid(
             records = _means_of_persons(records, persons[part])
         total += np.rint(records / step).astype(np.int64).sum(axis=0)
     return total
-
-
-@lru_cache(maxsize=2)
-def _triangle(d: int, second: float) -> tuple[Any, Any, Vector]:
-    """Return the upper triangle of a d x d matrix and the factors that make it a vector."""
-    rows, columns = np.triu_indices(d)
-    return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2.0)) * math.sqrt(second)
 
 
 def _parts(n: int, persons: NDArray[np.int64] | None, chunk: int) -> list[slice]:

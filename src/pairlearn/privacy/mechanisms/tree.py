@@ -31,40 +31,21 @@ from pairlearn.privacy.mechanisms.sufficient_statistics import (
 )
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_flag, check_positive
-
-Sums = NDArray[np.int64]
+from pairlearn.validation import check_count, check_positive
 
 
 @dataclass
 class SumTree:
-    """The state of a growing tree. `leaf` and `sums` are secret; `noisy` was released.
+    """The state of a growing tree, in steps of the grid.
 
-    `leaf` sums the statistics since the last release, in steps of the grid. `sums` and `noisy` hold
-    the nodes that cover all earlier intervals, by level, without and with noise.
+    `leaf` sums the statistics since the last release. `nodes` cover all earlier intervals: the
+    level of each, its secret sum, and the noisy sum that was released.
     """
 
-    leaf: Sums
-    sums: dict[int, Sums] = field(default_factory=dict)
-    noisy: dict[int, Vector] = field(default_factory=dict)
+    leaf: NDArray[np.int64]
+    nodes: list[tuple[int, NDArray[np.int64], Vector]] = field(default_factory=list)
     n_seen: int = 0
     n_released: int = 0
-
-    def next_node(self) -> tuple[int, Sums]:
-        """Return the level of the node that the next release completes, and its sum."""
-        number = self.n_released + 1
-        level = (number & -number).bit_length() - 1
-        total = self.leaf.copy()
-        for below in range(level):
-            total += self.sums[below]
-        return level, total
-
-    def complete(self, level: int, total: Sums, noisy: Vector) -> None:
-        """End the interval with the node of `next_node` and its noisy sum."""
-        for below in range(level):
-            del self.sums[below], self.noisy[below]
-        self.sums[level], self.noisy[level] = total, noisy
-        self.leaf, self.n_released = np.zeros_like(self.leaf), self.n_released + 1
 
 
 @dataclass(frozen=True)
@@ -77,8 +58,6 @@ class TreeStatistics(Mechanism):
         The largest number of releases.
     mean_weight : float, default=0.6
         Weight b of the mean of the features; their product with the label has weight 1.
-    rare_class_belief : bool, default=True
-        As for `CentredStatistics`.
 
     Examples
     --------
@@ -88,7 +67,6 @@ class TreeStatistics(Mechanism):
 
     n_releases: int = 32
     mean_weight: float = 0.6
-    rare_class_belief: bool = True
 
     name = "tree_statistics"
     relations = ("replace",)
@@ -99,7 +77,6 @@ class TreeStatistics(Mechanism):
 
     def __post_init__(self) -> None:
         check_count("n_releases", self.n_releases)
-        check_flag("rare_class_belief", self.rare_class_belief)
         check_positive("mean_weight", self.mean_weight)
 
     @property
@@ -148,37 +125,34 @@ class TreeStatistics(Mechanism):
         """Release a model of all records so far; `state` begins a new interval."""
         self.check_releases(state)
         grid = self.grid(setting)
-        level, total = state.next_node()
-        steps = round(grid.scale / grid.step)
-        noisy = np.asarray(noise.protect_integers(total, steps) * grid.step, np.float64)
-        # After the noise: a release that is interrupted before has changed nothing.
-        state.complete(level, total, noisy)
-        n = max(1, state.n_seen)
-        releases = self.listed(setting)
+        # The node of this interval and of the completed ones that it makes a larger one with.
+        level, total, nodes = 0, state.leaf, state.nodes
+        while nodes and nodes[-1][0] == level:
+            level, total, nodes = level + 1, total + nodes[-1][1], nodes[:-1]
+        noisy = grid.protected(total, noise)
+        # After the noise and in one step: an interrupted release has changed all or nothing.
+        vars(state).update(
+            nodes=[*nodes, (level, total, noisy)], leaf=np.zeros_like(total),
+            n_released=state.n_released + 1,
+        )  # fmt: skip
+        n, releases = max(1, state.n_seen), self.listed(setting)
         moments = Moments.from_sums(
-            np.sum(list(state.noisy.values()), axis=0),
-            n,
-            weights=self.weights,
-            centre=setting.standard_centre,
-            radius=first_radius(setting),
-            deviation=grid.scale * math.sqrt(len(state.noisy)) / n,
-            release=releases[0],
-        )
-        direction, threshold, log_odds = solve_moments(
-            [moments], setting, n, rare_class_belief=self.rare_class_belief
-        )
+            np.sum([released for *_, released in state.nodes], axis=0), n, weights=self.weights,
+            centre=setting.standard_centre, radius=first_radius(setting),
+            deviation=grid.scale * math.sqrt(len(state.nodes)) / n, release=releases[0],
+        )  # fmt: skip
+        direction, threshold, log_odds = solve_moments([moments], setting, n)
         return PrivateFit(direction, tuple(releases), threshold, log_odds)
 
     def listed(self, setting: PublicSetting) -> list[Release]:
         """Return the certificate's releases, past and future: one for each level of the tree."""
-        grid = self.grid(setting)
-        size = n_statistics(setting.n_features, self.weights)
-        listed = []
-        for level in range(self.n_levels):
-            n_nodes = self.n_releases >> level
-            name = f"sums over intervals, level {level + 1} of {self.n_levels} of a tree"
-            listed.append(Release(name, size * n_nodes, grid.sensitivity, grid.scale))
-        return listed
+        grid, size = self.grid(setting), n_statistics(setting.n_features, self.weights)
+        name = "sums over intervals, level {} of {} of a tree"
+        return [
+            Release(name.format(level + 1, self.n_levels), size * (self.n_releases >> level),
+                    grid.sensitivity, grid.scale)
+            for level in range(self.n_levels)
+        ]  # fmt: skip
 
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.pairings import OnlineSource, Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.queries import GroupedSource, query_names
 from pairlearn.pairings.sound import check_keep, check_plan, is_own
-from pairlearn.restored import check_sane, restored_array, restored_count, restored_weights
 from pairlearn.solvers.descent.descent import Descent
 from pairlearn.solvers.rows import NO_WEIGHTS, DenseRows, Rows, as_rows
 from pairlearn.solvers.streams.running_scales import RunningScales
@@ -49,7 +48,7 @@ class Stream:
         self._descent, self._pairing = descent, pairing
         #: Scales of the columns, or None to take examples as they are.
         self.scales = scales
-        #: Whether to check plans: those of foreign pairings, and all after a state was restored.
+        #: Whether to check plans: those of pairings of a user.
         self._looks = not is_own(pairing)
         #: Decides who is paired with whom; None pairs each example with the previous one.
         self.source: OnlineSource | None = None
@@ -173,8 +172,7 @@ class Stream:
     def _meet(self, rows: Any, y: Vector, weight: Vector, qid: ArrayLike | None) -> None:
         """Take the steps of a chunk and remember the examples that the pairing keeps."""
         if self._buffer is not None:
-            # The examples of a restored state are not yet checked.
-            rows = as_rows(self._buffer.followed_by(rows))
+            rows = self._buffer.followed_by(rows)
             weight = np.concatenate([self._buffer_weight, weight])
         plan, keep = self._pairs_of(y, rows.shape[0], qid)
         y = np.concatenate([self._buffer_y, y])
@@ -246,24 +244,7 @@ class Stream:
         self._buffer_weight, self.n_examples = state["buffer_weight"], state["n_examples"]
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state returned by `state`; refuse a state that no stream can have."""
-        before = self._state()
-        try:
-            self._restore({**state, **self._checked(state)})
-            with np.errstate(all="ignore"):
-                self._check_iterates()
-        except BaseException:
-            self._restore(before)
-            raise
-        self._looks = True
-
-    def _checked(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the remembered examples and the counts of a state, if it is one of this stream."""
-        restored_count(state["descent"], "n_steps")
-        restored_count(state["descent"], "n_gradients")
-        y, d = restored_array(state, "buffer_y", (None,)), self._descent.n_features
-        weight = restored_weights(state, "buffer_weight", len(y), optional=True)
-        n_examples = restored_count(state, "n_examples", minimum=len(y))
+        """Go back to a state returned by `state`, of a stream with the same parts."""
         if (self.source is None) != (state["source"] is None):
             raise ValueError("the saved stream has another pairing; start this one with it.")
         check_made_of(state, self._made_of())
@@ -272,35 +253,9 @@ class Stream:
                 f"the saved state has {'no ' * (self.scales is not None)}scales; start the stream "
                 f"with{'out' * (self.scales is not None)} them."
             )
-        buffer = state["buffer"]
-        if buffer is not None or len(y):
-            if not isinstance(buffer, Rows) or buffer.shape != (len(y), d):
-                raise ValueError(
-                    f"the state remembers examples of shape {getattr(buffer, 'shape', None)} with "
-                    f"{len(y)} labels, the stream has {d} features; start it with the same parts."
-                )
-            dtype = buffer.X.dtype if isinstance(buffer, DenseRows) else np.float64
-            if dtype != self._descent.w.dtype:
-                raise ValueError(
-                    f"the saved examples are {dtype}; start the stream with that dtype."
-                )
-        return {
-            "buffer": buffer, "buffer_y": y, "buffer_weight": weight, "n_examples": n_examples
-        }  # fmt: skip
-
-    def _check_iterates(self) -> None:
-        """Refuse iterates and sums that no stream can have."""
-        remembered = len(self._buffer_y)
-        expected = min(self.n_examples, 1) if self.source is None else self.source.n_remembered
-        if expected not in (None, remembered):
-            raise ValueError(
-                f"the saved buffer holds {remembered} examples, its pairing remembers {expected}."
-            )
-        average = self._descent.average
-        if not np.isfinite(average).all():
-            raise ValueError("the saved sums and weights have an average that is not finite.")
-        for name in ("w", "left_iterate", "total", "past"):
-            check_sane(name, getattr(self._descent, name))
-        check_sane("average", average)
-        for name, values in (("average", average), ("w", self._descent.w.astype(np.float64))):
-            check_sane(f"{name} in the user's units", self._in_units_of_examples(values))
+        before = self._state()
+        try:
+            self._restore(dict(state))
+        except BaseException:
+            self._restore(before)
+            raise

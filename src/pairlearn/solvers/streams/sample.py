@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from pairlearn.content import Hashes, keys_of, row_hashes
 from pairlearn.folds import Keys
-from pairlearn.restored import restored_array, restored_count, restored_weights
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_count
@@ -280,17 +279,12 @@ class ContentSample:
     @classmethod
     def from_state(cls, state: Mapping[str, Any], n_features: int) -> ContentSample:
         """Return the sample of a saved state."""
-        made = cls(n_features, seed=restored_count(state, "seed", maximum=2**63))
-        made._cap = restored_count(state, "cap", minimum=1, maximum=cap_of(2**62, n_features))
+        made = cls(n_features, seed=int(state["seed"]))
+        made._cap = int(state["cap"])
         made._room = 2 * made._cap
-        made._limits = restored_array(state, "limits", (2,), ("int64",)).view(np.uint64).copy()
-        X = restored_array(state, "rows", (None, n_features))
-        y = restored_array(state, "y", (len(X),))
-        copies = restored_array(state, "copies", (len(X),), ("int64",))
-        if not (np.abs(y) == 1.0).all() or not (copies > 0).all():
-            raise ValueError("the saved sample has labels other than -1 and 1, or no copies.")
-        weight = restored_weights(state, "weight", len(X))
-        made._new = [_Examples(X, y, weight, copies, row_hashes(X))]
+        made._limits = state["limits"].view(np.uint64).copy()
+        X = state["rows"]
+        made._new = [_Examples(X, state["y"], state["weight"], state["copies"], row_hashes(X))]
         made._sort()
         return made
 

@@ -11,8 +11,12 @@ import numpy as np
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.shared.decisions import Undecided, pack_decision, restored_decision
-from pairlearn.estimators.shared.rules import Decision
+from pairlearn.estimators.shared.decisions import (
+    Decision,
+    Undecided,
+    pack_decision,
+    unpack_decision,
+)
 from pairlearn.estimators.shared.weights import judged_auc
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.pairings import Pairing, PreviousExample
@@ -253,7 +257,7 @@ class OnlineGrid:
         # States of older versions began with nothing.
         grid.n_before = restored_count({"n_before": 0, **state}, "n_before")
         if state.get("decided") is not None:
-            grid.decided = restored_decision(state["decided"])
+            grid.decided = unpack_decision(state["decided"])
         return grid
 
     def restore(self, state: Mapping[str, Any]) -> None:

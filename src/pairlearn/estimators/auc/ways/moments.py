@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.estimators.auc.task import Before, Task
+from pairlearn.estimators.auc.composition import Before, Task
 from pairlearn.estimators.auc.ways.exact_moments import (
     LATER,
     ExactStream,
@@ -28,11 +28,12 @@ from pairlearn.features import FeatureMap, Identity
 from pairlearn.features.base import dense
 from pairlearn.features.restore import restored_map
 from pairlearn.restored import restored_array, restored_count
-from pairlearn.solvers.closed_form.float_moments import FloatRows, RowsProblem
 from pairlearn.solvers.closed_form.mapped_moments import (
     BLOCK,
+    FloatRows,
     MappedMoments,
     RidgeProblem,
+    RowsProblem,
     block_of,
     extents_of,
     score_mapped,
@@ -49,82 +50,79 @@ from pairlearn.typing import Vector
 FIRST = 4096
 
 
-class ByMoments:
-    """How an AUC classifier trains by `Moments`."""
+def solve_by_moments(task: Task, solver: Moments, rows: Rows, y: Vector, weight: Vector) -> Fitted:
+    """Return the minimiser of the square loss plus a ridge, and how its ridge was chosen.
 
-    def __init__(self, task: Task, solver: Moments) -> None:
-        self.task, self.solver = task, solver
-
-    def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
-        """Return the minimiser of the square loss plus a ridge, and how its ridge was chosen.
-
-        Without a ridge the best of 1, .1, ... is taken, by AUC on held-out training data: those of
-        a sample, if a class has more examples.
-        """
-        if self.solver.memory != "auto" and self.solver.memory != np.inf:
-            raise ValueError(
-                f"memory={self.solver.memory!r} is for a stream: fit weighs all rows alike. Use "
-                'partial_fit, or memory="auto".'
-            )
-        if self.solver.ranges is not None:
-            return ExactWay(self.task, self.solver).fit(rows, y)
-        task, features, ridge = self.task, self.task.features, self.solver.given_ridge
-        assert features is not None
-        check_memory(features.n_outputs, self.solver)
-        trace = Trace(n_steps=len(y), n_gradients=len(y))
-        if not features.n_outputs:  # hats of constants
-            warn_of_constants(rows.shape[1])
-            return Fitted(np.zeros(0), "moments", task.loss, Choice(ridge=ridge), trace)
-        if len(weight) and not weight.all():
-            kept = np.flatnonzero(weight)
-            rows, y, weight = rows.take(kept), y[kept], weight[kept]
-            task = replace(task.of_some(kept), judged=None)
-        choice, moments, judged = Choice(ridge=ridge), None, task.judged
-        many = max((y > 0).sum(), (y < 0).sum()) > SIZE
-        if self.solver.keep_state or (many and judged is None and ridge is None):
-            own = weight if len(weight) else None
-            moments = MappedMoments(features, extents_of(features, rows, own))
-            moments.add(rows, y, example_weight=own)
-        if ridge is None and judged is None:
-            assert task.keys is not None
-            if many:
-                assert moments is not None
-                choice = ridge_on(drawn_from(rows, y, weight, task.keys.seed), moments, task, None)
-            else:
-                fold, n_held = deal_held_out(y, weight, task.validation_fraction, task.keys)
-                given = features, rows, y, weight, fold, n_held
-                judged = JudgedMap(*given, signs=task.signs, scaled=task.is_scaled)
-        if ridge is None and judged is not None:
-            choice = judged.choice()
-        problem: RidgeProblem | RowsProblem
-        if moments is not None:
-            problem = moments.problem(scaled=task.is_scaled)
-        elif ridge is None:
-            assert judged is not None
-            problem = judged.problem(scaled=task.is_scaled)
+    Without a ridge the best of 1, .1, ... is taken, by AUC on held-out training data: those of
+    a sample, if a class has more examples.
+    """
+    if solver.memory != "auto" and solver.memory != np.inf:
+        raise ValueError(
+            f"memory={solver.memory!r} is for a stream: fit weighs all rows alike. Use "
+            'partial_fit, or memory="auto".'
+        )
+    if solver.ranges is not None:
+        return ExactWay(task, solver).fit(rows, y)
+    features, ridge = task.features, solver.given_ridge
+    assert features is not None
+    check_memory(features.n_outputs, solver)
+    trace = Trace(n_steps=len(y), n_gradients=len(y))
+    if not features.n_outputs:  # hats of constants
+        warn_of_constants(rows.shape[1])
+        return Fitted(np.zeros(0), "moments", task.loss, Choice(ridge=ridge), trace)
+    if len(weight) and not weight.all():
+        kept = np.flatnonzero(weight)
+        rows, y, weight = rows.take(kept), y[kept], weight[kept]
+        task = replace(task.of_some(kept), judged=None)
+    choice, moments, judged = Choice(ridge=ridge), None, task.judged
+    many = max((y > 0).sum(), (y < 0).sum()) > SIZE
+    if solver.keep_state or (many and judged is None and ridge is None):
+        own = weight if len(weight) else None
+        moments = MappedMoments.none(features, extents_of(features, rows, own))
+        moments = moments.plus(rows, y, own)
+    if ridge is None and judged is None:
+        assert task.keys is not None
+        if many:
+            assert moments is not None
+            choice = ridge_on(drawn_from(rows, y, weight, task.keys.seed), moments, task, None)
         else:
-            floats = FloatRows(features, rows, weight)
-            problem = floats.problem(floats.table(y, np.arange(len(y))), scaled=task.is_scaled)
-        assert choice.ridge is not None
-        w = problem.solve(choice.ridge, signs=task.signs, margin=task.margin)
-        state = moments if self.solver.keep_state else None
-        return Fitted(w, "moments", task.loss, choice, trace, kept=state)
+            fold, n_held = deal_held_out(y, weight, task.validation_fraction, task.keys)
+            given = features, rows, y, weight, fold, n_held
+            judged = JudgedMap(*given, signs=task.signs, scaled=task.is_scaled)
+    if ridge is None and judged is not None:
+        choice = judged.choice()
+    problem: RidgeProblem | RowsProblem
+    if moments is not None:
+        problem = moments.problem(scaled=task.is_scaled)
+    elif ridge is None:
+        assert judged is not None
+        problem = judged.problem(scaled=task.is_scaled)
+    else:
+        floats = FloatRows(features, rows, weight)
+        problem = floats.problem(floats.table(y, np.arange(len(y))), scaled=task.is_scaled)
+    assert choice.ridge is not None
+    w = problem.solve(choice.ridge, signs=task.signs, margin=task.margin)
+    state = moments if solver.keep_state else None
+    return Fitted(w, "moments", task.loss, choice, trace, kept=state)
 
-    def stream(self, n_features: int, before: Before | None = None) -> MomentsStream | ExactStream:
-        """Return what learns chunks by adding their moments."""
-        if self.solver.ranges is not None:
-            return ExactWay(self.task, self.solver).stream(n_features, before)
-        if self.solver.keep_state:
-            raise ValueError(
-                "keep_state=True is for fit: a stream forgets by its half-lives and takes no rows "
-                "back. Leave it out, give ranges, or use fit."
-            )
-        if before is not None:
-            raise ValueError(
-                "a stream by moments cannot go on from fit, which does not keep them; teach a "
-                "new model by partial_fit alone."
-            )
-        return MomentsStream(self.task, self.solver, n_features)
+
+def stream_by_moments(
+    task: Task, solver: Moments, n_features: int, before: Before | None = None
+) -> MomentsStream | ExactStream:
+    """Return what learns chunks by adding their moments."""
+    if solver.ranges is not None:
+        return ExactWay(task, solver).stream(n_features, before)
+    if solver.keep_state:
+        raise ValueError(
+            "keep_state=True is for fit: a stream forgets by its half-lives and takes no rows "
+            "back. Leave it out, give ranges, or use fit."
+        )
+    if before is not None:
+        raise ValueError(
+            "a stream by moments cannot go on from fit, which does not keep them; teach a "
+            "new model by partial_fit alone."
+        )
+    return MomentsStream(task, solver, n_features)
 
 
 class MomentsStream:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.shared.calibration import Sigmoid
+from pairlearn.estimators.shared.decisions import Sigmoid
 from pairlearn.estimators.shared.examples import check_many_classes
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Vector

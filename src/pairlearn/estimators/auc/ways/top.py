@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.estimators.auc.task import Before, Task
+from pairlearn.estimators.auc.composition import Before, Task
 from pairlearn.estimators.auc.ways.descent import mapped_chunk
 from pairlearn.estimators.auc.ways.grid import check_width
 from pairlearn.estimators.shared.class_moments import deal_folds
@@ -19,7 +19,6 @@ from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.solvers import SGD, Fitted, auto_steps
 from pairlearn.estimators.shared.weights import kept_of_chunk
-from pairlearn.features import Identity
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.solvers.rows import Rows, check_squares
 from pairlearn.solvers.solution import Trace
@@ -38,76 +37,60 @@ _STEPS = (3.0, 1.0, 0.3, 0.1)
 _ENOUGH = 100
 
 
-class TopDescent:
-    """How an AUC classifier trains by `SGD` for the top of the list."""
+def solve_top_by_descent(task: Task, solver: SGD, rows: Rows, y: Vector, weight: Vector) -> Fitted:
+    """Train by batches with a sample of the past; return the model and the chosen step size."""
+    _check_settings(task, solver)
+    task.objective.check_data(y)
+    top, radius = task.objective.candidates[0], solver.given_radius
+    bound = math.inf if radius is None else radius
+    n_steps = auto_steps(solver.n_passes, len(y), budget=_AUTO_STEPS, most_passes=_MOST_PASSES)
 
-    def __init__(self, task: Task, solver: SGD) -> None:
-        # Examples meet a sample of the past here, not each other, and steps adapt by themselves.
-        for name in solver.changed("schedule", "averaging", "pairing"):
-            raise ValueError(
-                f"{task.objective!r} would ignore {name}={getattr(solver, name)!r}, which is about "
-                'pairs of examples; leave it at its default, or use objective="auc".'
-            )
-        if solver.step_size == "theory":
-            raise ValueError(
-                f'step_size="theory" is about the mean over pairs, {task.objective!r} is none; '
-                'pass a number or "auto".'
-            )
-        self.task, self.solver = task, solver
+    def solve(index: Places, step: float, draws: np.random.Generator) -> tuple[Vector, Trace]:
+        found = solve_top(
+            top, task.loss, rows.take(index), y[index], n_passes=n_steps / len(y),
+            step_size=step, radius=bound, is_scaled=task.is_scaled, rng=draws,
+            weight=weight[index] if len(weight) else None,
+        )  # fmt: skip
+        return found.average, found.trace
 
-    def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
-        """Train by batches with a sample of the past; return the model and the chosen step size."""
-        task, solver = self.task, self.solver
-        task.objective.check_data(y)
-        top = task.objective.candidates[0]
-        step_size, radius = solver.given_step, solver.given_radius
-        bound = math.inf if radius is None else radius
-        n_steps = auto_steps(solver.n_passes, len(y), budget=_AUTO_STEPS, most_passes=_MOST_PASSES)
+    choice = Choice(solver.given_step, bound)
+    if choice.step_size is None:
+        shares = weight if len(weight) else np.ones(len(y))
+        assert task.keys is not None
+        folds = deal_folds((y > 0).astype(np.intp), shares, task.validation_fraction, task.keys)
+        if int(np.count_nonzero(y[folds[0][1]] > 0)) >= _ENOUGH:
+            folds = folds[:1]
+        draws = task.rng.spawn(1)[0]
 
-        def solve(index: Places, step: float, draws: np.random.Generator) -> tuple[Vector, Trace]:
-            found = solve_top(
-                top, task.loss, rows.take(index), y[index], n_passes=n_steps / len(y),
-                step_size=step, radius=bound, is_scaled=task.is_scaled, rng=draws,
-                weight=weight[index] if len(weight) else None,
-            )  # fmt: skip
-            return found.average, found.trace
+        def worth(step: float) -> list[float]:
+            values = []
+            for train, test in folds:
+                # Every step size sees the same path.
+                scores = rows.take(test).scores(solve(train, step, copy.deepcopy(draws))[0])
+                metric = task.objective.metric
+                values.append(metric(y[test] > 0, scores, sample_weight=shares[test]))
+            return values
 
-        choice = Choice(step_size, bound)
-        if step_size is None:
-            shares = weight if len(weight) else np.ones(len(y))
-            assert task.keys is not None
-            codes = (y > 0).astype(np.intp)
-            folds = deal_folds(codes, shares, task.validation_fraction, task.keys)
-            if int(np.count_nonzero(y[folds[0][1]] > 0)) >= _ENOUGH:
-                folds = folds[:1]
-            draws = task.rng.spawn(1)[0]
-            metric = task.objective.metric
+        best = best_of(({"step_size": step}, step, worth(step)) for step in _STEPS)
+        choice = Choice(best.model, bound, evidence=best.evidence, tried=best.tried)
+    assert choice.step_size is not None
+    w, trace = solve(np.arange(len(y)), choice.step_size, task.rng)
+    task.tell(f"batches, step size {choice.step_size:g}", choice)
+    return Fitted(w, "sgd", task.loss, choice, trace)
 
-            def worth(step: float) -> list[float]:
-                values = []
-                for train, test in folds:
-                    # Every step size sees the same path.
-                    w, _ = solve(train, step, copy.deepcopy(draws))
-                    scores = rows.take(test).scores(w)
-                    values.append(metric(y[test] > 0, scores, sample_weight=shares[test]))
-                return values
 
-            best = best_of(({"step_size": step}, None, worth(step)) for step in _STEPS)
-            step_size = best.evidence.values["step_size"]
-            choice = Choice(step_size, bound, evidence=best.evidence, tried=best.tried)
-        assert choice.step_size is not None
-        w, trace = solve(np.arange(len(y)), choice.step_size, task.rng)
-        task.tell(f"batches, step size {choice.step_size:g}", choice)
-        return Fitted(w, "sgd", task.loss, choice, trace)
-
-    def stream(self, n_features: int, before: Before | None = None) -> TopDescentStream:
-        """Return what learns chunks with a sample of the past."""
-        if before is not None:
-            raise ValueError(
-                f"a stream of {self.task.objective!r} cannot go on from fit, which does not keep a "
-                "sample of its examples; teach a new model by partial_fit alone."
-            )
-        return TopDescentStream(self.task, self.solver, n_features)
+def _check_settings(task: Task, solver: SGD) -> None:
+    # Examples meet a sample of the past here, not each other, and steps adapt by themselves.
+    for name in solver.changed("schedule", "averaging", "pairing"):
+        raise ValueError(
+            f"{task.objective!r} would ignore {name}={getattr(solver, name)!r}, which is about "
+            'pairs of examples; leave it at its default, or use objective="auc".'
+        )
+    if solver.step_size == "theory":
+        raise ValueError(
+            f'step_size="theory" is about the mean over pairs, {task.objective!r} is none; '
+            'pass a number or "auto".'
+        )
 
 
 class TopDescentStream:
@@ -116,7 +99,15 @@ class TopDescentStream:
     kind = "top"
     scales = None
 
-    def __init__(self, task: Task, solver: SGD, n_features: int) -> None:
+    def __init__(
+        self, task: Task, solver: SGD, n_features: int, before: Before | None = None
+    ) -> None:
+        _check_settings(task, solver)
+        if before is not None:
+            raise ValueError(
+                f"a stream of {task.objective!r} cannot go on from fit, which does not keep a "
+                "sample of its examples; teach a new model by partial_fit alone."
+            )
         self._task, self._solver, self.loss = task, solver, task.loss
         self._seed = int(copy.deepcopy(task.rng).integers(2**31))
         self._width = n_features if task.features is None else task.features.n_outputs
@@ -163,10 +154,8 @@ class TopDescentStream:
 
     def published(self) -> dict[str, Any]:
         """Return what predictions are made of."""
-        features = self._task.features
-        own = {} if features is None or isinstance(features, Identity) else {"features_": features}
-        decision = Undecided(*self._stream.window())
-        return {"coef_": self._stream.average[np.newaxis], "_decision": decision, **own}
+        coef, decision = self._stream.average[np.newaxis], Undecided(*self._stream.window())
+        return {"coef_": coef, "_decision": decision, "features_": self._task.features}
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next chunk depends on."""
