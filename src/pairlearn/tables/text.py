@@ -228,7 +228,20 @@ class TextTable:
         """Read only some columns; of a text all are looked at."""
 
     def blocks(self, *, skip: int = 1, size: int = BLOCK_ROWS) -> Iterator[Block]:
-        """Yield the rows from line `skip` on in blocks of at most `size` rows."""
+        """Yield the rows in blocks.
+
+        Parameters
+        ----------
+        skip : int
+            The first line to deliver.
+        size : int
+            Rows in a block at most.
+
+        Yields
+        ------
+        Block
+            Rows.
+        """
         try:
             while True:
                 data = self._cut()
