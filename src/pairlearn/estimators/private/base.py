@@ -92,6 +92,17 @@ class CertifiedMixin(Storable):
             )
         return n
 
+    def _pay(
+        self, purpose: str, n: int, delta: float, **cost: Any
+    ) -> tuple[NoiseSource, dict[str, Any]]:
+        """Warn, pay, and return the noise, with the warnings and the unit for the certificate."""
+        warnings = cautions_about(delta, max(n, 1), seeded=self.random_state is not None)
+        noise = paid_noise(
+            self.ledger, purpose, seed=self.random_state, cautions=warnings,
+            neighbours=self.neighbours, **cost,
+        )  # fmt: skip
+        return noise, {"warnings": warnings, "unit": cost["unit"]}
+
     def _public_arguments(self) -> dict[str, Any]:
         """Return the arguments that the file holds, in a form that it can hold."""
         return super()._stored_parameters()
@@ -191,13 +202,12 @@ class PrivateMixin(CertifiedMixin):
         self.bounds = (self.bounds_[0].copy(), self.bounds_[1].copy())
 
     def _learn(
-        self, mechanism: Mechanism, rows: Vector, y: Vector, groups: Any, facts: Mapping[str, str]
+        self, mechanism: Mechanism, rows: Vector, y: Vector, groups: Any, public: Mapping[str, str]
     ) -> tuple[PrivateFit, PublicSetting, dict[str, Any]]:
-        """Check the public arguments, pay, and learn.
+        """Check the public arguments, pay, and learn; nothing of the estimator is changed.
 
         Returns the fit, the setting it was made in, and the fitted attributes that all private
-        estimators have, for `_publish`. Nothing of the estimator is changed. `facts` are further
-        public facts for the certificate.
+        estimators have, for `_publish`. `public` are further facts for the certificate.
         """
         persons, n_units, unit = None, len(rows), "example"
         if groups is not None:
@@ -224,18 +234,20 @@ class PrivateMixin(CertifiedMixin):
             within = replace(setting, budget=left)
         # Refuse bad arguments before paying.
         mechanism.check(mapped_setting(map_publicly(self.features, within), within))
-        n, delta = setting.n_examples, setting.delta
-        cautions = cautions_about(delta, n, seeded=self.random_state is not None)
-        what = "n" if groups is None else "persons"
-        noise = paid_noise(
-            self.ledger, f"fit of {mechanism.name}, {what} = {n}",
-            seed=self.random_state, cautions=cautions, mu=setting.mu,
-            neighbours=setting.neighbours, unit=unit,
-        )  # fmt: skip
-        options = {} if persons is None else {"persons": persons}
+        n, what = setting.n_examples, "n" if groups is None else "persons"
+        noise, facts = self._pay(
+            f"fit of {mechanism.name}, {what} = {n}", n, setting.delta, mu=setting.mu, unit=unit
+        )
         before: list[Release] = []
         if search is not None:
-            within, before = self._searched(rows, search, within, noise, persons)
+            lower, upper, before = find_bounds(
+                rows, search,
+                # The bounds of a code are public, so only continuous features are searched.
+                searched=setting.levels == 0,
+                mu=setting.mu * math.sqrt(search.share) * (1.0 - 1e-12),
+                neighbours=setting.neighbours, noise=noise, n_examples=n, persons=persons,
+            )  # fmt: skip
+            within = within.within(lower, upper, budget=within.mu)
         elif mechanism.narrow_bounds and isinstance(self.features, str):
             # Not under a map that was made for the given bounds.
             within, before = narrowed(setting, ask_table(rows, noise, persons))
@@ -243,20 +255,23 @@ class PrivateMixin(CertifiedMixin):
         mapped = mapped_setting(features, within)
         if mapped is not within:
             rows = features.transform(within.clipped(rows))
+        options = {} if persons is None else {"persons": persons}
         fit = mechanism.fit(mapped.to_standard(rows), y, setting=mapped, noise=noise, **options)
         fit = replace(fit, releases=(*before, *fit.releases))
-        public = self._further_facts(within, features) | dict(facts)
-        certificate = certify(
-            fit, mechanism.name, setting=within, noise=noise, public=public, warnings=cautions,
-            unit=unit,
-        )  # fmt: skip
-        fitted = {
-            "certificate_": certificate,
-            "bounds_": np.stack([within.lower, within.upper]),
+        facts["public"] = {**self._further_facts(within, features), **public}
+        return fit, within, self._fitted(fit, mechanism.name, within, features, noise, **facts)
+
+    def _fitted(
+        self, fit: PrivateFit, mechanism: str, setting: PublicSetting, features: FeatureMap,
+        noise: NoiseSource, **facts: Any,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return the fitted attributes of all private estimators of a table."""
+        return {
+            "certificate_": certify(fit, mechanism, setting=setting, noise=noise, **facts),
+            "bounds_": np.stack([setting.lower, setting.upper]),
             "features_": features,
-            "n_features_in_": within.n_features,
+            "n_features_in_": setting.n_features,
         }
-        return fit, within, fitted
 
     def _search(self) -> PrivateBounds | None:
         """Return how to find bounds; None if they are public."""
@@ -270,24 +285,6 @@ class PrivateMixin(CertifiedMixin):
             )
         return PrivateBounds()
 
-    def _searched(
-        self, rows: Vector, search: PrivateBounds, setting: PublicSetting, noise: NoiseSource,
-        persons: NDArray[np.int64] | None,
-    ) -> tuple[PublicSetting, list[Release]]:  # fmt: skip
-        """Return the setting with the bounds found, and the releases that found them."""
-        lower, upper, releases = find_bounds(
-            rows,
-            search,
-            # The bounds of a code are public, so only continuous features are searched.
-            searched=setting.levels == 0,
-            mu=mu_of(setting.epsilon, setting.delta) * math.sqrt(search.share) * (1.0 - 1e-12),
-            neighbours=setting.neighbours,
-            noise=noise,
-            n_examples=setting.n_examples,
-            persons=persons,
-        )
-        return setting.within(lower, upper, budget=setting.mu), releases
-
     def _further_facts(self, setting: PublicSetting, features: FeatureMap) -> dict[str, str]:
         """Return facts that override or extend the usual ones in the certificate."""
         facts, search = {}, self._search()
@@ -298,8 +295,8 @@ class PrivateMixin(CertifiedMixin):
             )
         if search is not None:
             facts["bounds"] = (
-                f"found by {search.levels} levels of bisection, released with {search.share:g} of "
-                "mu^2, inside a range given by the caller or by the library"
+                f"found by {search.levels} levels of bisection, released with {search.share:g} "
+                "of mu^2, inside a range given by the caller or by the library"
             )
         elif setting.budget is not None:
             share = 1.0 - (setting.budget / mu_of(setting.epsilon, setting.delta)) ** 2
