@@ -121,7 +121,7 @@ def test_numbers_beyond_single_precision_are_refused_as_by_scikit_learn(table):
 
 def test_a_stack_in_a_stack_is_refused(table):
     """A file of nested stacks took 200 times its size of memory."""
-    from pairlearn.estimators.stack.storage import _from_bytes
+    from pairlearn.estimators.stack.classifier import _from_bytes
 
     X, y = table
     members = [("a", HistGradientBoostingClassifier(max_iter=3, random_state=0))]

@@ -155,7 +155,7 @@ class Conversation:
         alarm = restored_alarm(state.get("alarm"), self.alarm)
         self.learner.restore(state["learner"])
         self.alarm = alarm
-        self.auc = type(self.auc).from_state(state["auc"], window=window)
+        self.auc.restore(state["auc"])
         self.waiting = OrderedDict(state["waiting"])
         self.n_forgotten = int(state["forgotten"])
         self.n_lines, self.n_refused = int(state["lines"]), int(state["refused"])

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.features import FeatureMap, Identity
@@ -29,11 +30,10 @@ from pairlearn.privacy.accounting.certificate import (
 )
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.bounds import PrivateBounds, find_bounds, narrowed
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
-from pairlearn.privacy.narrowing import ask_table, narrowed
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly, mapped_setting
-from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
 from pairlearn.privacy.records import read_persons, read_table
 from pairlearn.privacy.release import paid_noise
 from pairlearn.typing import Vector
@@ -123,17 +123,21 @@ class CertifiedMixin(Storable):
         """Return the fitted model of a record, as `Storable.from_record` does."""
         model = super().from_record(record)
         model._certified = copy.deepcopy(model._public_arguments())
-        model._stored_certificate()
+        model._check_digest()
         return model
 
-    def _stored_certificate(self) -> dict[str, Any]:
-        """Return the certificate, if it is about the numbers of this model."""
+    def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
+        """Return the fitted model as `Storable.to_record` does, if its certificate covers it."""
+        check_is_fitted(self, "certificate_")
+        self._check_digest()
+        return super().to_record(provenance)
+
+    def _check_digest(self) -> None:
         if digest_of(self._pack()) != self.certificate_.digest:
             raise ModelFileError(
                 "the numbers of this model are not those that its certificate is about, so nothing "
                 "is promised for them; fit again."
             )
-        return self.certificate_.to_dict()
 
     def _certificate_of(self, record: ModelRecord, mechanism: str = "") -> Certificate:
         """Return the certificate in a model file; it must name the mechanism, if one is given."""
@@ -240,17 +244,10 @@ class PrivateMixin(CertifiedMixin):
         )
         before: list[Release] = []
         if search is not None:
-            lower, upper, before = find_bounds(
-                rows, search,
-                # The bounds of a code are public, so only continuous features are searched.
-                searched=setting.levels == 0,
-                mu=setting.mu * math.sqrt(search.share) * (1.0 - 1e-12),
-                neighbours=setting.neighbours, noise=noise, n_examples=n, persons=persons,
-            )  # fmt: skip
-            within = within.within(lower, upper, budget=within.mu)
+            within, before = find_bounds(rows, search, setting=within, noise=noise, persons=persons)
         elif mechanism.narrow_bounds and isinstance(self.features, str):
             # Not under a map that was made for the given bounds.
-            within, before = narrowed(setting, ask_table(rows, noise, persons))
+            within, before = narrowed(setting, rows, noise, persons)
         features = map_publicly(self.features, within)
         mapped = mapped_setting(features, within)
         if mapped is not within:
