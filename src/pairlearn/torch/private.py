@@ -27,11 +27,11 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.bounds import PrivateBounds
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, check_constant
 from pairlearn.privacy.mechanisms.noisy_sgd import ByMeetings, PairSum, check_margin_loss
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import rows_that_meet
-from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_labels
 from pairlearn.register import Register
 from pairlearn.torch.networks import (

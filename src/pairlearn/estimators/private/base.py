@@ -29,11 +29,9 @@ from pairlearn.privacy.accounting.certificate import (
 )
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.bounds import PrivateBounds, find_bounds, narrowed
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
-from pairlearn.privacy.narrowing import ask_table, narrowed
-from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly, mapped_setting
-from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
 from pairlearn.privacy.records import read_persons, read_table
 from pairlearn.privacy.release import paid_noise
 from pairlearn.typing import Vector
@@ -235,10 +233,10 @@ class PrivateMixin(CertifiedMixin):
         options = {} if persons is None else {"persons": persons}
         before: list[Release] = []
         if search is not None:
-            within, before = self._searched(rows, search, within, noise, persons)
+            within, before = find_bounds(rows, search, setting=within, noise=noise, persons=persons)
         elif mechanism.narrow_bounds and isinstance(self.features, str):
             # Not under a map that was made for the given bounds.
-            within, before = narrowed(setting, ask_table(rows, noise, persons))
+            within, before = narrowed(setting, rows, noise, persons)
         features = map_publicly(self.features, within)
         mapped = mapped_setting(features, within)
         if mapped is not within:
@@ -269,24 +267,6 @@ class PrivateMixin(CertifiedMixin):
                 f'bounds must be (lower, upper), "private" or a PrivateBounds, got {self.bounds!r}.'
             )
         return PrivateBounds()
-
-    def _searched(
-        self, rows: Vector, search: PrivateBounds, setting: PublicSetting, noise: NoiseSource,
-        persons: NDArray[np.int64] | None,
-    ) -> tuple[PublicSetting, list[Release]]:  # fmt: skip
-        """Return the setting with the bounds found, and the releases that found them."""
-        lower, upper, releases = find_bounds(
-            rows,
-            search,
-            # The bounds of a code are public, so only continuous features are searched.
-            searched=setting.levels == 0,
-            mu=mu_of(setting.epsilon, setting.delta) * math.sqrt(search.share) * (1.0 - 1e-12),
-            neighbours=setting.neighbours,
-            noise=noise,
-            n_examples=setting.n_examples,
-            persons=persons,
-        )
-        return setting.within(lower, upper, budget=setting.mu), releases
 
     def _further_facts(self, setting: PublicSetting, features: FeatureMap) -> dict[str, str]:
         """Return facts that override or extend the usual ones in the certificate."""
