@@ -259,18 +259,12 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
 
     @available_if(_has_two_grades)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Vector:
-        """Return scores that are positive where `predict` says ``classes_[1]``, for two grades.
-
-        This is so everywhere in scikit-learn, whichever grade is the higher one. There, three
-        classes have three columns, so more grades have no decision function: see `score_samples`.
-        """
+        """Return scores of two grades, positive where `predict` says ``classes_[1]``."""
+        # scikit-learn takes three columns for three classes: more grades have `score_samples` only.
         return self._direction * self.score_samples(X)
 
     def score_samples(self, X: Any) -> Vector:
-        """Return the scores of the rows of `X`, larger for higher grades.
-
-        Those of two grades are cut at 0.
-        """
+        """Return scores, larger for higher grades; those of two grades are cut at 0."""
         return self._products(X) + self._shift
 
     def _of_grades(self, X: Any) -> Vector:
