@@ -457,7 +457,7 @@ class PrivateNeuralAUCClassifier(
                 f"it has {len(weights)} weights, a network of this shape {network.size(d, 1)}."
             )
         super()._unpack(record)
-        self.network_ = self._network(mechanism, vars(self).pop("weights_"), d)
+        self.network_ = self._network(mechanism, self.__dict__.pop("weights_"), d)
         self.n_features_in_ = d
 
 
