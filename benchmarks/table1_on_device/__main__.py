@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from pairlearn.experiments.comparison.tables import auc_rows
 from pairlearn.experiments.methods.table import TABLE
 from pairlearn.experiments.paper.auc_tables import unpublished
 from pairlearn.experiments.paper.outcome import Settings, Shelf
-from pairlearn.experiments.plain_text import paragraph, text_table
-from pairlearn.experiments.published import beside, format_beside, published_table, shortfalls
+from pairlearn.experiments.published import beside, published_table, shortfalls
+from pairlearn.experiments.report.comparison import beside_table
+from pairlearn.shown import text_table
 
 
 def device_table(name: str, settings: Settings, shelf: Shelf, device: Any) -> str:
@@ -61,7 +63,7 @@ def device_table(name: str, settings: Settings, shelf: Shelf, device: Any) -> st
             sorted({lookup(name).d for name in settings.datasets or PAPER_SETS}), able, device
         )
     comparison, times = compare_on_device(
-        shelf.each(by_size(PAPER_SETS)),
+        shelf.take(by_size(PAPER_SETS)),
         able,
         device=device,
         n_splits=n_splits,
@@ -96,10 +98,10 @@ def device_table(name: str, settings: Settings, shelf: Shelf, device: Any) -> st
     reasons = [] if settings.quick else shortfalls(found)
     blocks = [
         f"{name}: {table.caption} ({table.where})",
-        *(paragraph(remark) for remark in remarks),
-        format_beside(found) if found else "",
-        *(paragraph(reason) for reason in reasons),
-        unpublished(comparison, found),
+        *(textwrap.fill(remark, 100) for remark in remarks),
+        beside_table(found).text if found else "",
+        *(textwrap.fill(reason, 100) for reason in reasons),
+        *(table.text for table in unpublished(comparison, found)),
         text_table(("method", "data set", "tuning s", "training s"), rows),
     ]
     return "\n".join(block for block in blocks if block)

@@ -32,9 +32,8 @@ from benchmarks.table1_on_device.plans import (
 from benchmarks.table1_on_device.saddle import descend_saddle
 from pairlearn.data.dataset import Dataset
 from pairlearn.data.splits import Split, folds
-from pairlearn.experiments.comparison.cell import Protocol, child_seed, split_of
+from pairlearn.experiments.comparison.cell import Protocol, Result, child_seed, split_of
 from pairlearn.experiments.comparison.runner import HONEST, Comparison
-from pairlearn.experiments.comparison.store import Result
 from pairlearn.experiments.methods.base import Method, Params
 from pairlearn.experiments.methods.pairwise import RecipeMethod, record_steps
 from pairlearn.losses import LOSSES
@@ -193,7 +192,6 @@ class _Task:
         aucs = [float(table.auc(coef[k], k, split.test)[0]) for k, split in enumerate(table.splits)]
         end = time.perf_counter()
         seconds = Seconds(table.name, self.method.name, chosen - begin, end - chosen)
-        each = len(table.splits)
         results = [
             Result(
                 dataset=table.name,
@@ -201,7 +199,6 @@ class _Task:
                 method=self.method.name,
                 auc=auc,
                 cpu_seconds=math.nan,
-                wall_seconds=seconds.training / each,
                 tune_cpu_seconds=math.nan,
                 n_train=len(split.train),
                 n_test=len(split.test),

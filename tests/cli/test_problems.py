@@ -222,9 +222,9 @@ def test_plots_are_for_auc(ranked, capsys):
     call(capsys, "train", folder / "train.svm", "--problem", "ranking",
          "--set", "solver.n_passes=2", "--set", "solver.step_size=0.1",
          "-o", folder / "m")  # fmt: skip
-    _, err = call(capsys, "evaluate", folder / "m", folder / "test.svm", "--plot", folder / "p",
+    _, err = call(capsys, "evaluate", folder / "m", folder / "test.svm", "--report", folder / "p",
                   status=2)  # fmt: skip
-    assert "--plot is for AUC" in err
+    assert "--report is for AUC" in err
     _, err = call(capsys, "train", folder / "train.svm", "--problem", "ranking", "--set",
                   "stream.forget=100", "-o", folder / "m", status=1)  # fmt: skip
     assert "leave forget at None" in err

@@ -213,15 +213,6 @@ def test_other_formats(files, data, capsys):
     assert json.loads(out)["auc"] > 0.85
 
 
-@pytest.mark.thorough
-def test_plots(files, capsys):
-    call(capsys, "train", files / "train.svm", "-o", files / "m")
-    out, _ = call(capsys, "evaluate", files / "m", files / "test.svm", "--plot", files / "figures")
-    assert "roc.png" in out
-    for name in ("roc.png", "scores.png"):
-        assert (files / "figures" / name).read_bytes().startswith(b"\x89PNG")
-
-
 def test_standard_input(files, capsys, monkeypatch):
     class Stdin:
         buffer = io.BytesIO((files / "train.csv").read_bytes())

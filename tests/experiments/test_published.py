@@ -2,7 +2,8 @@
 import pytest
 
 from pairlearn.data import PAPER_SETS
-from pairlearn.experiments.published import TABLES, beside, format_beside, published_table
+from pairlearn.experiments.published import TABLES, beside, published_table
+from pairlearn.experiments.report.comparison import beside_table
 
 
 def test_tables_have_the_papers_shape():
@@ -63,7 +64,8 @@ def test_cells_that_one_side_lacks_are_left_out():
 
 def test_text_keeps_the_papers_order():
     ours = {("sgd-pair", "usps"): (0.9, 0.01), ("ours", "german"): (0.8, 0.02)}
-    lines = format_beside(beside(published_table("table-rs1"), ours)).splitlines()
+    table = beside_table(beside(published_table("table-rs1"), ours))
+    lines = table.text.splitlines()
     assert [line.split()[:2] for line in lines[1:]] == [["ours", "german"], ["sgd-pair", "usps"]]
     assert "-0.025" in lines[2]
     assert lines[2].endswith("below")

@@ -98,6 +98,3 @@ def test_refusals():
     state = stream.state()
     with pytest.raises(ValueError, match="saved average"):
         TopStream(Push(2.0), LOSS, 3).restore(state)
-    state["waiting"] = {**state["waiting"], "positive": np.zeros(9, dtype=bool)}
-    with pytest.raises(ValueError, match="keeps 9 examples"):
-        stream.restore(state)

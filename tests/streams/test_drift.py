@@ -40,7 +40,7 @@ def test_rate_of_false_alarms(rng, share, block, gap, direction):
 
 
 def test_a_drop_is_found_soon_and_dated(rng):
-    late, dated = [], []
+    late, dated, gaps = [], [], []
     for _ in range(10):
         scores, y = stream(rng, 20_000, 0.3, np.where(np.arange(20_000) < 10_000, 1.5, 0.9))
         alarm = DriftAlarm(1e5, block=100)
@@ -48,9 +48,21 @@ def test_a_drop_is_found_soon_and_dated(rng):
         found = next(one for one in alarm.alarms if one.n_seen > 10_000)
         late.append(found.n_seen - 10_000)
         dated.append(abs(found.since - 10_000))
-        assert found.before - found.after > 0.05
+        gaps.append(found.before - found.after)
     assert np.median(late) <= 2_500
     assert np.median(dated) <= 500
+    assert np.median(gaps) > 0.08
+
+
+def test_an_alarm_tells_the_auc_of_blocks(rng):
+    scores, y = stream(rng, 8_000, 0.3, np.where(np.arange(8_000) < 4_000, 2.0, 0.0))
+    alarm = DriftAlarm(1e6, block=400)
+    alarm.update(scores, y)
+    found = alarm.alarms[0]
+    of_blocks = [roc_auc(y[k : k + 400], scores[k : k + 400]) for k in range(0, 8_000, 400)]
+    first, last = found.since // 400, found.n_seen // 400
+    assert found.before == pytest.approx(np.mean(of_blocks[:first]), abs=0.02)
+    assert found.after == pytest.approx(np.mean(of_blocks[first:last]), abs=0.05)
 
 
 def test_a_rise_is_an_alarm_only_if_asked_for(rng):

@@ -86,7 +86,7 @@ def test_a_stream_that_turns_round_is_followed(rng):
     assert learner.to_model().half_life_ == learner.half_life
 
 
-@pytest.mark.parametrize("n", [1, 20, 128, 290, 800])
+@pytest.mark.parametrize("n", [20, 290])
 def test_a_restored_learner_goes_on_bit_for_bit(n, data, rng):
     X, y = data
     X = np.hstack([X, rng.normal(size=(1200, 3 * MOST_BY_MOMENTS // 2))])

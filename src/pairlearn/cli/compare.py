@@ -118,7 +118,7 @@ def command(
     if as_json or comparison.results:
         emit(_values(comparison) if as_json else {}, _text(comparison, store), as_json=as_json)
     if report is not None and comparison.results:
-        from pairlearn.experiments.report.sections import write_report
+        from pairlearn.experiments.report.comparison import write_report
 
         page = write_report(comparison, report, commands=[typed])
         click.echo(f"report: {page}", err=as_json)

@@ -94,7 +94,7 @@ def command(
         ) from None
     if report is not None and any(outcome.parts for outcome in done):
         click.echo(f"report: {write_reproduction(done, report, settings=settings, shelf=shelf)}")
-    if any(outcome.n_failures for outcome in done) or not any(o.parts for o in done):
+    if any(outcome.failures for outcome in done) or not any(o.parts for o in done):
         sys.exit(1)
 
 

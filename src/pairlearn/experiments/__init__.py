@@ -3,7 +3,8 @@
 
 A comparison is data sets x splits x methods. Each cell has its own random numbers, is measured
 separately and is stored as soon as it is done. So a run can be killed and resumed, and its numbers
-do not depend on the number of worker processes.
+do not depend on the number of worker processes. `comparison` runs cells and counts, `methods` has
+what is compared, `report` makes pages, `paper` the tables and figures of the paper.
 """
 
 from __future__ import annotations

@@ -1,21 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The numbers that the paper publishes (`CITATION`), and a comparison of ours with them.
+"""The numbers that the paper publishes (``published.toml``), and a comparison of ours with them.
 
-They are those of section 6 and of the appendix on additional experiments. The plus-minus is the
-paper's standard deviation over runs, which is rather small: see `auc_tables`.
+The plus-minus is the paper's standard deviation over runs, which is rather small: see `auc_tables`.
 """
 
 from __future__ import annotations
 
+import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-from pairlearn.experiments.plain_text import mean_sd, text_table
+from importlib import resources
 
 CITATION = (
     "Z. Yang, Y. Lei, P. Wang, T. Yang, Y. Ying. Simple Stochastic and Online Gradient Descent "
     "Algorithms for Pairwise Learning. NeurIPS 2021, arXiv:2111.12050."
 )
+
+
+def mean_sd(mean: float, sd: float, digits: int = 3) -> str:
+    """Return a mean with its standard deviation; a single split has none.
+
+    >>> mean_sd(0.93, 0.005), mean_sd(0.93, math.nan)
+    ('0.930 +- 0.005', '0.930')
+    """
+    return f"{mean:.{digits}f}" + ("" if math.isnan(sd) else f" +- {sd:.{digits}f}")
 
 
 @dataclass(frozen=True)
@@ -45,93 +54,22 @@ class PublishedTable:
         }
 
 
-def _row(*pairs: tuple[float, float]) -> tuple[Published, ...]:
-    return tuple(Published(mean, sd) for mean, sd in pairs)
+def _read() -> dict[str, PublishedTable]:
+    text = resources.files(__package__).joinpath("published.toml").read_text(encoding="utf-8")
+    return {
+        name: PublishedTable(
+            name,
+            table["caption"],
+            table["where"],
+            tuple(table["columns"]),
+            {row: tuple(Published(*v) for v in values) for row, values in table["rows"].items()},
+        )
+        for name, table in tomllib.loads(text).items()
+    }
 
 
-_SETS = ("diabetes", "german", "ijcnn1", "letter", "mnist", "usps")
-_BUDGETS = ("0.2", "0.5", "0.8", "1.0", "1.5", "2.0")
-_SIZES = tuple(f"{name} n={n}" for name in ("diabetes", "german") for n in (100, 200, 300))
-
-_FULL_BUFFERS = {
-    "ours": _row((0.831, 0.030), (0.793, 0.021), (0.934, 0.002), (0.810, 0.007), (0.932, 0.001),
-                 (0.926, 0.006)),
-    "sgd-pair": _row((0.830, 0.028), (0.794, 0.023), (0.934, 0.003), (0.811, 0.008),
-                     (0.932, 0.001), (0.925, 0.006)),
-    "olp": _row((0.825, 0.028), (0.787, 0.028), (0.916, 0.003), (0.808, 0.010), (0.927, 0.003),
-                (0.917, 0.006)),
-    "oam": _row((0.828, 0.026), (0.785, 0.029), (0.930, 0.003), (0.806, 0.008), (0.898, 0.002),
-                (0.916, 0.005)),
-}  # fmt: skip
-_SPAUC = _row((0.828, 0.031), (0.799, 0.026), (0.932, 0.002), (0.809, 0.008), (0.927, 0.002),
-              (0.923, 0.005))  # fmt: skip
-
-#: All published tables by name. `table-dp-time-auc` and `table-dp-time` are the halves of one table
-#: in the paper: AUC and CPU seconds.
-TABLES: dict[str, PublishedTable] = {
-    table.name: table
-    for table in (
-        PublishedTable(
-            "table1", "Test AUC, mean and standard deviation", "tab:gen-hinge", _SETS,
-            {**_FULL_BUFFERS, "spauc": _SPAUC},
-        ),
-        PublishedTable(
-            "table-rs1", "Test AUC, with the buffer methods at buffer size 1 as well",
-            "tab:gen-hinge-extension", _SETS,
-            {
-                **_FULL_BUFFERS,
-                "olp-rs1": _row((0.736, 0.074), (0.630, 0.065), (0.668, 0.026), (0.683, 0.033),
-                                (0.749, 0.045), (0.737, 0.056)),
-                "oam-rs1": _row((0.737, 0.069), (0.640, 0.058), (0.677, 0.014), (0.675, 0.050),
-                                (0.685, 0.042), (0.691, 0.059)),
-                "spauc": _SPAUC,
-            },
-        ),
-        PublishedTable(
-            "table-dp-diabetes",
-            "Private AUC on diabetes by nominal epsilon, n = 256, delta = 1/256",
-            "tab:dp-logistic", _BUDGETS,
-            {
-                "ours": _row((0.690, 0.094), (0.751, 0.028), (0.771, 0.016), (0.783, 0.024),
-                             (0.784, 0.018), (0.789, 0.018)),
-                "dpegd": _row((0.624, 0.109), (0.727, 0.055), (0.768, 0.027), (0.796, 0.011),
-                              (0.797, 0.017), (0.792, 0.016)),
-                "non-private": _row(*[(0.813, 0.016)] * 6),
-            },
-        ),
-        PublishedTable(
-            "table-dp-german", "Private AUC on german by nominal epsilon, n = 256, delta = 1/256",
-            "tab:dp-logistic-more", _BUDGETS,
-            {
-                "ours": _row((0.614, 0.035), (0.672, 0.064), (0.721, 0.024), (0.725, 0.032),
-                             (0.747, 0.019), (0.749, 0.021)),
-                "dpegd": _row((0.598, 0.018), (0.703, 0.039), (0.723, 0.029), (0.742, 0.028),
-                              (0.753, 0.017), (0.757, 0.018)),
-                "non-private": _row(*[(0.763, 0.016)] * 6),
-            },
-        ),
-        PublishedTable(
-            "table-dp-time-auc", "Private AUC at epsilon = 1 by training size",
-            "tab:dp-logistic-time", _SIZES,
-            {
-                "ours": _row((0.709, 0.051), (0.788, 0.019), (0.790, 0.021), (0.681, 0.029),
-                             (0.692, 0.032), (0.734, 0.022)),
-                "dpegd": _row((0.705, 0.070), (0.772, 0.017), (0.777, 0.023), (0.687, 0.033),
-                              (0.700, 0.038), (0.755, 0.019)),
-            },
-        ),
-        PublishedTable(
-            "table-dp-time", "CPU seconds at epsilon = 1 by training size, on the authors' machine",
-            "tab:dp-logistic-time", _SIZES,
-            {
-                "ours": _row((0.046, 0.010), (0.096, 0.019), (0.135, 0.026), (0.377, 0.097),
-                             (0.637, 0.136), (0.767, 0.151)),
-                "dpegd": _row((0.421, 0.067), (0.885, 0.158), (1.41, 0.248), (1.00, 0.185),
-                              (1.88, 0.273), (2.57, 0.421)),
-            },
-        ),
-    )
-}  # fmt: skip
+#: All published tables by name.
+TABLES = _read()
 
 
 def published_table(name: str) -> PublishedTable:
@@ -173,21 +111,6 @@ def beside(
     """
     cells = table.cells()
     return [Beside(*cell, *ours[cell], cells[cell]) for cell in cells if cell in ours]
-
-
-def format_beside(rows: list[Beside], *, judged: bool = True) -> str:
-    """Return a plain-text table of our numbers beside the paper's.
-
-    Without `judged`, differences get no verdict: on parts of the data they mean nothing.
-    """
-    head = ("method", "column", "here", "paper", "difference", "within sd")
-    body = [
-        (r.row, r.column, mean_sd(r.mean, r.sd), mean_sd(r.published.mean, r.published.sd),
-         f"{r.difference:+.3f}", r.verdict)
-        for r in rows
-    ]  # fmt: skip
-    shown = len(head) if judged else len(head) - 2
-    return text_table(head[:shown], [line[:shown] for line in body], gap=" ")
 
 
 #: Known reasons for a number below the published one.

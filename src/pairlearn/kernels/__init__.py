@@ -11,7 +11,7 @@ recompiles all kernels.
   buffer a step; `mahalanobis` with `eigenpair`: metric learning; `saddle`, `moments`: the square
   loss by its moments; `pieces`: what they share.
 - `plan`, `reservoirs` with `splitmix`: which examples are paired.
-- `risk`: all pairs at once; `concordance`: pairs in time; `progressive_auc`: the AUC of a window.
+- `risk`: all pairs at once; `concordance`: pairs in time.
 - `scales`, `entropy`, `trees`, `clipped_sums`: loops over rows.
 """
 

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs in the right order: of sorted scores, and sums of earlier ones by a Fenwick tree.
+"""Sums over those that come before in time and below in score, by a Fenwick tree.
 
-For sums over those that come before in time and below in score, examples are visited in `order`, in
-stages: `begins` holds the first position of each stage and the end of the last. The members of a
-stage first ask for sums over the earlier stages and then add their own masses. A tree over the
-ranks of the scores answers in O(log n).
+Examples are visited in `order`, in stages: `begins` holds the first position of each stage and the
+end of the last. The members of a stage first ask for sums over the earlier stages and then add
+their own masses. A tree over the ranks of the scores answers in O(log n).
 """
 
 import math
 
-import numpy as np
-
-from pairlearn.kernels._native import as_written, kernel
+from pairlearn.kernels._native import kernel
 
 
 @kernel
@@ -110,39 +107,3 @@ def logistic_pairs(order, begins, asks, mass, weight, scores, gradient):
             total += mass[i] * value
             gradient[i] -= mass[i] * pull
     return total
-
-
-@as_written
-def doubled_wins(winners, losers):
-    """Return twice the number of losers below each winner, plus those equal; both are sorted."""
-    total = 0
-    below = 0
-    not_above = 0
-    for i in range(len(winners)):
-        value = winners[i]
-        while below < len(losers) and losers[below] < value:
-            below += 1
-        not_above = max(not_above, below)
-        while not_above < len(losers) and losers[not_above] <= value:
-            not_above += 1
-        total += below + not_above
-    return total
-
-
-@as_written
-def doubled_wins_of_each(scores, p, n, total):
-    """Write `doubled_wins` of each row of scores: p of winners and those of losers, both sorted.
-
-    NaN for a row of NaN. Tell whether all other scores are finite: a sort brings those to the ends
-    that are not.
-    """
-    sound = True
-    for k in range(len(total)):
-        own = scores[k]
-        if np.isnan(own[0]) and np.isnan(own[p]):
-            total[k] = np.nan
-            continue
-        sound &= np.isfinite(own[0]) and np.isfinite(own[p - 1])
-        sound &= np.isfinite(own[p]) and np.isfinite(own[n - 1])
-        total[k] = doubled_wins(own[:p], own[p:n])
-    return sound

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from pairlearn.atomic import HeldError, atomic_write, cure_of, hold, read_newest
-from pairlearn.restored import restored_count
 from pairlearn.streams.readers.base import Position
 from pairlearn.streams.state import pack, unpack
 from pairlearn.validation import warn_caller
@@ -143,7 +142,7 @@ def _load(path: Path) -> Checkpoint:
             settings,
             state,
             None if place is None else Position.from_dict(place),
-            restored_count(record.provenance, "finished_passes"),
+            int(record.provenance["finished_passes"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} is incomplete ({str(error)[:300]}); delete it.") from None

@@ -35,8 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.metrics.auc import doubled_wins
-from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.metrics.auc import auc_of
 from pairlearn.validation import check_count, check_positive, check_scored
 
 #: Half of the shift, in standard deviations of a block, that the sum detects fastest.
@@ -166,7 +165,7 @@ class DriftAlarm:
         self._scores, self._positive = np.empty(0), np.empty(0, dtype=np.bool_)
         m, n = int(positive.sum()), int((~positive).sum())
         # the added half keeps the deviate of a perfect block finite
-        value = (0.5 * doubled_wins(scores[positive], scores[~positive]) + 0.5) / (m * n + 1.0)
+        value = (m * n * auc_of(positive, scores) + 0.5) / (m * n + 1.0)
         x = _NORMAL.inv_cdf(value)
         if self._n_blocks >= _LEAST_BLOCKS:
             z = self._standardised(x, m, n)
@@ -232,24 +231,13 @@ class DriftAlarm:
     def from_state(cls, state: dict[str, Any]) -> DriftAlarm:
         """Return the alarm saved by `state`; later alarms are the same as without the break."""
         alarm = cls(
-            restored_number(state, "examples_per_false_alarm", low=0.0),
-            block=restored_count(state, "block"),
-            direction=state["direction"],
+            state["examples_per_false_alarm"], block=state["block"], direction=state["direction"]
         )
-        alarm.n_seen = restored_count(state, "n_seen")
-        alarm._scores = restored_array(state, "scores", (None,))
-        size = alarm._scores.shape
-        alarm._positive = restored_array(state, "is_positive", size, ("bool",))
-        alarm._n_blocks = restored_count(state, "n_blocks")
-        alarm._mean = restored_number(state, "mean", low=-1e3, high=1e3)
-        alarm._squares = restored_number(state, "squares", low=0.0, high=1e300)
-        alarm._sums = restored_array(state, "sums", (2,))
-        alarm._since = restored_array(state, "since", (2,), ("int64",))
-        alarm._later = restored_array(state, "later", (2, 2))
-        alarm.alarms = [
-            Alarm(int(row[0]), int(row[1]), row[2], row[3])
-            for row in restored_array(state, "alarms", (None, 4)).tolist()
-        ]
+        for name in ("n_seen", "scores", "n_blocks", "mean", "squares", "sums", "since", "later"):
+            setattr(alarm, name if name == "n_seen" else f"_{name}", state[name])
+        alarm._positive = state["is_positive"]
+        rows = state["alarms"].tolist()
+        alarm.alarms = [Alarm(int(row[0]), int(row[1]), *row[2:]) for row in rows]
         return alarm
 
 

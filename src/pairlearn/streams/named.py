@@ -34,7 +34,7 @@ from pairlearn.streams.examples import (
 )
 from pairlearn.streams.named_descent import MOST_QUEUED, WARM_UP, NamedDescent
 from pairlearn.streams.named_moments import NamedMoments
-from pairlearn.streams.named_parts import NamedColumns, check_state, log_odds_line
+from pairlearn.streams.named_parts import NamedColumns, log_odds_line
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_positive, warn_caller
 
@@ -375,7 +375,6 @@ class NamedLearner:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Load a state of this learner or of another with equal settings."""
-        check_state(state)
         by_moments = "blocks" in state
         if by_moments and not self._by_moments:
             raise ValueError(

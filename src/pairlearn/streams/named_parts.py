@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a learner of named examples is made of: columns of names, probabilities, a checked state."""
+"""What a learner of named examples is made of: columns of names, probabilities."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
-from pairlearn.streams.examples import LARGEST
 from pairlearn.typing import Vector
 
 #: With at most this many features, examples are rows of a dense array; beyond that, sparse rows.
@@ -82,20 +80,3 @@ def log_odds_line(sums: Vector) -> tuple[float, float]:
     intercept = prior - slope * (high + low) / 2
     # scores so small that their squares are nothing tell nothing
     return (slope, intercept) if math.isfinite(slope + intercept) else (0.0, prior)
-
-
-def check_state(state: Mapping[str, Any]) -> None:
-    """Refuse a state that is not one of a `NamedLearner`."""
-    index, waiting, labels = state["index"], state["waiting"], state["labels"]
-    if not isinstance(index, list) or len(set(index)) != len(index):
-        raise ValueError("the saved names are not a list of different ones.")
-    if len(waiting) != len(labels) or not set(labels) <= {1.0, -1.0}:
-        raise ValueError(f"{len(labels)} saved labels do not belong to {len(waiting)} examples.")
-    width = restored_count(state, "width", minimum=max(1, len(index)))
-    coef = restored_array(state, "coef", (None,))
-    if len(coef) > width or np.abs(coef).max(initial=0.0) > LARGEST:
-        raise ValueError(f"the saved coefficients are not {width} numbers up to {LARGEST:g}.")
-    check_sane("offset of scores", np.asarray(restored_number(state, "offset")))
-    restored_array(state, "sums", (2, 3))
-    restored_count(state, "room", minimum=-(2**62))
-    restored_count(state, "n_refused", maximum=restored_count(state, "n_taken"))

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics.metric import Metric
-from pairlearn.restored import restored_count
 from pairlearn.streams.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -479,18 +478,18 @@ class OnlineLearner:
         state = unpack(*pack(dict(state)))
         classes, best = state["classes"], state["best"]
         _check_same_classes(classes, self._classes)
-        n_seen = restored_count(state, "n_seen")
-        n_restarts = restored_count(state, "n_restarts", maximum=n_seen)
+        n_seen, n_restarts = int(state["n_seen"]), int(state["n_restarts"])
         if self.forget is None and (state["restart_due"] or n_restarts):
             raise ValueError("the saved stream was restarted; pass the same forget=.")
-        progressive = self._progressive.restored(state["progressive"])
+        progressive = ProgressiveAUC(self.window)
+        progressive.restore(state["progressive"])
         alarm = restored_alarm(state.get("alarm"), self.alarm)
         self._model.restore_stream(state["model"])
         _check_same_classes(classes, getattr(self._model, "classes_", None))
         self._rows, self._labels, self._collects = [], [], False
         self._classes, self._progressive, self.alarm = classes, progressive, alarm
         self._n_learned, self.n_restarts = n_seen, n_restarts
-        self._since_start = restored_count(state, "since_start", maximum=n_seen)
+        self._since_start = int(state["since_start"])
         self._best, self._restart_due = best, bool(state["restart_due"])
 
     def provenance(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pairlearn.experiments.comparison.statistics import holm, paired_difference, resampled_mean
+from pairlearn.experiments.comparison.statistics import holm, resampled_mean
 
 values = st.lists(st.floats(0, 1), min_size=2, max_size=30)
 
@@ -38,14 +38,6 @@ def test_p_value_and_interval_agree(x):
         assert (interval.p_value < 0.05) == (interval.low > 0 or interval.high < 0)
 
 
-def test_paired_difference_uses_the_pairing():
-    rng = np.random.default_rng(0)
-    hard = rng.normal(0, 0.1, size=25)
-    gap = paired_difference(0.81 + hard, 0.80 + hard, n_train=80, n_test=20)
-    assert gap.mean == pytest.approx(0.01)
-    assert gap.low == pytest.approx(0.01, abs=1e-9)
-
-
 @pytest.mark.thorough
 def test_coverage_on_overlapping_splits():
     """The interval for the mean of a fixed rule covers the truth as often as it says.
@@ -72,11 +64,6 @@ def test_single_value_has_no_interval():
     assert interval.mean == 0.8
     assert math.isnan(interval.sd)
     assert math.isnan(interval.low)
-
-
-def test_different_splits_are_refused():
-    with pytest.raises(ValueError, match="same splits"):
-        paired_difference([0.1, 0.2], [0.1], n_train=8, n_test=2)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))

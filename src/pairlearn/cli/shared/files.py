@@ -6,6 +6,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -109,3 +110,9 @@ def result_options(store: str) -> Callable[[F], F]:
         return function
 
     return add
+
+
+def need_matplotlib() -> None:
+    """Refuse what draws, if nothing can be drawn."""
+    if find_spec("matplotlib") is None:
+        raise click.UsageError("plots need matplotlib; install pairlearn[plot].")

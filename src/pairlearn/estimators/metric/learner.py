@@ -15,13 +15,13 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.estimators.metric.descent import Examples, MetricSGD, learn_metric, metric_solver
 from pairlearn.estimators.metric.mixin import Metric, PairMixin, check_pair_labels, check_pairs
-from pairlearn.estimators.shared.examples import see_features, validate_data
+from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.maps import MapsFeatures, is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import weigh
-from pairlearn.features import FeatureMap, Identity
+from pairlearn.features import FeatureMap
 from pairlearn.losses import METRIC_LOSSES, PairLoss
 from pairlearn.models.record import ArraySpec, ModelRecord
 from pairlearn.pairings.pairs import as_rows_of_pairs
@@ -252,24 +252,6 @@ class MetricLearner(
         if keep is not None:
             rows, y = rows[keep], y[keep]
         return Examples(rows, y, weight, paired)
-
-    def adopt_solution(
-        self,
-        components: Vector,
-        *,
-        feature_names: list[str] | None,
-        held_out_score: float | None,
-        n_gradients: int,
-    ) -> Self:
-        """Become the learner of a metric L'L that was found elsewhere, in the units of the user."""
-        components = np.asarray(components, dtype=np.float64)
-        see_features(self, {"n_features": components.shape[1], "feature_names": feature_names})
-        self.features_ = Identity.of(components.shape[1])
-        self.step_size_, self.held_out_score_ = None, held_out_score
-        self.n_steps_, self.n_gradients_ = 0, n_gradients
-        self.components_, self._n_features_out = components, len(components)
-        self.__dict__.pop("threshold_", None)
-        return self
 
     def _rows(self, X: Any) -> Any:
         rows = super()._rows(X)

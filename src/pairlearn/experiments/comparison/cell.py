@@ -12,56 +12,22 @@ import json
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from pairlearn.data.dataset import Dataset
+from pairlearn.data import Dataset
 from pairlearn.data.splits import Split, prepare, random_split, repeated_folds
-from pairlearn.experiments.comparison.curves import coefficients, curves_on
-from pairlearn.experiments.comparison.store import Result
-from pairlearn.experiments.methods.base import Method, auc_of, scores
+from pairlearn.experiments.methods.base import Method, auc_of
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction
 
-#: Linux tells the peak of resident memory here, and resets it there; see proc(5).
-_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-
-
-def _status_bytes(name: str) -> int | None:
-    try:
-        lines = _STATUS.read_text(encoding="ascii").splitlines()
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name + ":"))
-    except (OSError, ValueError, IndexError, StopIteration):
-        return None
-
-
-class Meter:
-    """Measures the body of a `with` statement: seconds of this process, all threads, and memory.
-
-    `peak_bytes` is the peak of resident memory minus that at the start; None if not reported.
-    """
-
-    cpu_seconds: float
-    wall_seconds: float
-    peak_bytes: int | None
-
-    def __enter__(self) -> Meter:
-        try:
-            _CLEAR.write_text("5", encoding="ascii")
-            self._before = _status_bytes("VmRSS")
-        except OSError:
-            self._before = None
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.cpu_seconds = time.process_time() - self._cpu
-        self.wall_seconds = time.perf_counter() - self._wall
-        peak = None if self._before is None else _status_bytes("VmHWM")
-        self.peak_bytes = None if peak is None else max(0, peak - (self._before or 0))
+_CHOICES = {
+    "scaling": ("train", "paper", "none"),
+    "splits": ("random", "folds"),
+    "tuning": ("train", "all"),
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +37,7 @@ class Protocol:
     Parameters
     ----------
     scaling : {"train", "paper", "none"}, default="train"
-        See `pairlearn.data.prepare`.
+        Features are scaled to [-1, 1] by the training part, by all examples, or not.
     splits : {"random", "folds"}, default="random"
         Independent random splits, or repeated 5-fold cross-validation.
     tuning : {"train", "all"}, default="train"
@@ -87,16 +53,43 @@ class Protocol:
     test_fraction: float = 0.2
 
     def __post_init__(self) -> None:
-        for name, allowed in (
-            ("scaling", ("train", "paper", "none")),
-            ("splits", ("random", "folds")),
-            ("tuning", ("train", "all")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}."
-                )
+        for name, allowed in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
         check_fraction("test_fraction", self.test_fraction)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One cell of a comparison.
+
+    Seconds are for training alone; `tune_cpu_seconds` is 0 if parameters were chosen once for all
+    splits. The method reports `n_gradients` and `state_bytes`. A checkpoint is [cpu_seconds,
+    n_gradients, test AUC].
+    """
+
+    dataset: str
+    split: int
+    method: str
+    auc: float
+    cpu_seconds: float
+    tune_cpu_seconds: float
+    n_train: int
+    n_test: int
+    n_gradients: int | None = None
+    state_bytes: int | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    checkpoints: list[list[float]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Parameters that were chosen once for a data set."""
+
+    params: dict[str, Any]
+    cpu_seconds: float
 
 
 @dataclass(frozen=True)
@@ -130,20 +123,10 @@ class Task:
         return f"{self.data.name} split {self.split} {self.method.name}"
 
 
-@dataclass(frozen=True)
-class Tuning:
-    """Parameters that were chosen once for a data set."""
-
-    params: dict[str, Any]
-    cpu_seconds: float
-
-
 def child_seed(seed: int, *names: str | int) -> np.random.SeedSequence:
     """Return the `SeedSequence` child of a seed for a sequence of names."""
-    key = []
-    for name in names:
-        digest = hashlib.sha256(repr(name).encode()).digest()
-        key += [int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:8], "little")]
+    digests = (hashlib.sha256(repr(name).encode()).digest() for name in names)
+    key = [int.from_bytes(d[k : k + 4], "little") for d in digests for k in (0, 4)]
     return np.random.SeedSequence(seed, spawn_key=tuple(key))
 
 
@@ -154,13 +137,6 @@ def split_of(n: int, *, dataset: str, split: int, seed: int, protocol: Protocol)
         return repeated_folds(n, split + 1, rng=rng)[split]
     rng = np.random.default_rng(child_seed(seed, "split", dataset, split))
     return random_split(n, test_fraction=protocol.test_fraction, rng=rng)
-
-
-def _prepared(task: Task, split: int) -> tuple[Any, Vector, Any, Vector]:
-    X, y, name = task.data.X, task.data.y, task.data.name
-    part = split_of(len(y), dataset=name, split=split, seed=task.seed, protocol=task.protocol)
-    X_train, X_test = prepare(X, part.train, part.test, scaling=task.protocol.scaling)
-    return X_train, y[part.train], X_test, y[part.test]
 
 
 _warmed: set[tuple[str, str]] = set()
@@ -191,30 +167,23 @@ def _fit(task: Task) -> Result:
     tune_rng, fit_rng = (np.random.default_rng(child) for child in root.spawn(2))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        tune_seconds = 0.0
-        params = task.params
+        params, begin = task.params, time.process_time()
         if params is None:
-            with Meter() as tuning:
-                params = method.tune(*_at_most(method, X, y, tune_rng), tune_rng)
-            tune_seconds = tuning.cpu_seconds
-        with Meter() as training:
-            fitted = method.fit(X, y, params, fit_rng)
-        model = fitted.model
-        values, probabilities = scores(model, X_test), None
-        if hasattr(model, "predict_proba"):
-            probabilities = model.predict_proba(X_test)[:, 1]
+            params = method.tune(*_at_most(method, X, y, tune_rng), tune_rng)
+        tuned = time.process_time()
+        fitted = method.fit(X, y, params, fit_rng)
+        ended = time.process_time()
+        auc = auc_of(fitted.model, X_test, y_test)
     return Result(
         dataset=task.data.name,
         split=task.split,
         method=method.name,
-        auc=auc_of(model, X_test, y_test),
-        cpu_seconds=training.cpu_seconds,
-        wall_seconds=training.wall_seconds,
-        tune_cpu_seconds=tune_seconds,
+        auc=auc,
+        cpu_seconds=ended - tuned,
+        tune_cpu_seconds=tuned - begin if task.params is None else 0.0,
         n_train=len(y),
         n_test=len(y_test),
         n_gradients=fitted.n_gradients,
-        peak_bytes=training.peak_bytes,
         state_bytes=fitted.state_bytes,
         params=dict(params),
         checkpoints=[
@@ -222,7 +191,6 @@ def _fit(task: Task) -> Result:
             for point in fitted.waypoints
         ],
         warnings=sorted({" ".join(str(entry.message).split()) for entry in caught}),
-        curves=curves_on(y_test, values, probabilities) | coefficients(model),
     )
 
 
@@ -234,9 +202,16 @@ def _tune_once(task: Task) -> Tuning:
         X, _ = prepare(X, np.arange(len(y)), np.arange(1), scaling=task.protocol.scaling)
     else:
         X, y, _, _ = _prepared(task, 0)
-    with Meter() as meter:
-        params = method.tune(*_at_most(method, X, y, rng), rng)
-    return Tuning(dict(params), meter.cpu_seconds)
+    begin = time.process_time()
+    params = method.tune(*_at_most(method, X, y, rng), rng)
+    return Tuning(dict(params), time.process_time() - begin)
+
+
+def _prepared(task: Task, split: int) -> tuple[Any, Vector, Any, Vector]:
+    X, y, name = task.data.X, task.data.y, task.data.name
+    part = split_of(len(y), dataset=name, split=split, seed=task.seed, protocol=task.protocol)
+    X_train, X_test = prepare(X, part.train, part.test, scaling=task.protocol.scaling)
+    return X_train, y[part.train], X_test, y[part.test]
 
 
 def _at_most(method: Method, X: Any, y: Vector, rng: np.random.Generator) -> tuple[Any, Vector]:

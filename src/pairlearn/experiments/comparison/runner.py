@@ -7,22 +7,19 @@ slow minute affects all of them. Only the parent process writes results, each as
 
 from __future__ import annotations
 
-import functools
 import os
 import platform
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from pairlearn import __version__
-from pairlearn.data.dataset import Dataset
-from pairlearn.experiments.comparison.cell import Protocol, Task, Tuning, run_task
+from pairlearn.data import Dataset
+from pairlearn.experiments.comparison.cell import Protocol, Result, Task, Tuning, run_task
 from pairlearn.experiments.comparison.statistics import Interval, resampled_mean
-from pairlearn.experiments.comparison.store import Result, Store, make_key
+from pairlearn.experiments.comparison.store import Store, StoreError, make_key
 from pairlearn.experiments.methods.base import Method
 from pairlearn.shown import Shown, Table, number
 from pairlearn.validation import check_count
@@ -72,8 +69,6 @@ class Comparison(Shown):
         As requested.
     n_computed : int
         Cells that this run computed; the others were in the store.
-    feature_names : dict of str to tuple of str
-        Names of the features of a data set, if it has names.
     """
 
     results: list[Result]
@@ -84,7 +79,6 @@ class Comparison(Shown):
     seed: int
     protocol: Protocol
     n_computed: int
-    feature_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def shown_table(self) -> Table:
         """Return the mean test AUC of each method on each data set, with its interval."""
@@ -97,13 +91,8 @@ class Comparison(Shown):
     def aucs(self, confidence: float = 0.95) -> Iterator[tuple[str, str, Interval]]:
         """Yield data set, method and mean test AUC with its corrected interval."""
         for dataset, method, found in self.by_method():
-            one = found[0]
-            auc = resampled_mean(
-                [result.auc for result in found],
-                n_train=one.n_train,
-                n_test=one.n_test,
-                confidence=confidence,
-            )
+            sizes = {"n_train": found[0].n_train, "n_test": found[0].n_test}
+            auc = resampled_mean([one.auc for one in found], **sizes, confidence=confidence)
             # A t interval may leave [0, 1], which an AUC cannot.
             low, high = (min(max(end, 0.0), 1.0) for end in (auc.low, auc.high))
             yield dataset, method, replace(auc, low=low, high=high)
@@ -182,54 +171,54 @@ def compare(
     _check_kinds(datasets, methods, protocol)
     _check_names("data sets", [data.name for data in datasets])
     _check_names("methods", [method.name for method in methods])
-    cells = [
-        Task(data, method, protocol, seed, split)
-        for data in datasets
-        for split in range(n_splits)
-        for method in methods
-    ]
-    keys = [_key(task) for task in cells]
-    with Store(store) as results:
-        results.put_run(
-            command=command,
-            datasets=[data.name for data in datasets],
-            methods=[method.settings() for method in methods],
-            protocol=asdict(protocol),
-            settings={"n_splits": n_splits, "seed": seed, "workers": workers},
-            environment=environment(),
+    cells = {
+        _key(task): task
+        for task in (
+            Task(data, method, protocol, seed, split)
+            for data in datasets
+            for split in range(n_splits)
+            for method in methods
         )
-        known = results.get(keys)
-        missing = [task for task, key in zip(cells, keys, strict=True) if key not in known]
+    }
+    with Store(store) as results:
+        facts = {
+            "command": command,
+            "datasets": [data.name for data in datasets],
+            "methods": [method.settings() for method in methods],
+            "protocol": asdict(protocol),
+            "settings": {"n_splits": n_splits, "seed": seed, "workers": workers},
+            "environment": environment(),
+        }
+        results.put("run", make_key(facts), facts)
+        known = {key: found for key in cells if (found := _stored(results, key)) is not None}
+        missing = [task for key, task in cells.items() if key not in known]
         ready, errors = _with_shared_params(missing, results, workers)
-        n_done = len(known) + len(errors)
+        n_old, n_done = len(known), len(known) + len(errors)
         if progress is not None:
             progress(n_done, len(cells), "")
-        n_computed = 0
         for task, outcome in _outcomes(ready, workers):
             if isinstance(outcome, Result):
-                results.put(_key(task), outcome)
+                results.put("result", _key(task), asdict(outcome))
                 known[_key(task)] = outcome
-                n_computed += 1
             else:
                 errors[_key(task)] = str(outcome)
             n_done += 1
             if progress is not None:
                 progress(n_done, len(cells), task.label)
         failures = []
-        for task, key in zip(cells, keys, strict=True):
+        for key, task in cells.items():
             if key in errors:
                 failures.append(Failure(task.data.name, task.split, task.method.name, errors[key]))
-                results.put_failure(key, asdict(failures[-1]))
+                results.put("failure", key, asdict(failures[-1]))
     return Comparison(
-        results=[known[key] for key in keys if key in known],
+        results=[known[key] for key in cells if key in known],
         failures=failures,
         datasets=tuple(data.name for data in datasets),
         methods=tuple(method.name for method in methods),
         n_splits=n_splits,
         seed=seed,
         protocol=protocol,
-        n_computed=n_computed,
-        feature_names={data.name: data.feature_names for data in datasets if data.feature_names},
+        n_computed=len(known) - n_old,
     )
 
 
@@ -260,6 +249,16 @@ def _key(task: Task) -> str:
     return make_key({**task.identity(), "version": __version__})
 
 
+def _stored(results: Store, key: str) -> Result | None:
+    entry = results.get("result", key)
+    try:
+        return None if entry is None else Result(**entry)
+    except TypeError as error:
+        raise StoreError(
+            f"{results.path} holds no result of this version ({error}); name another file."
+        ) from None
+
+
 def _with_shared_params(
     missing: Sequence[Task], results: Store, workers: int
 ) -> tuple[list[Task], dict[str, str]]:
@@ -267,29 +266,29 @@ def _with_shared_params(
 
     Returns the cells that can be computed, and for others why not.
     """
-    shared = {
-        _key(tuning): tuning
-        for tuning in (replace(task, split=-1) for task in missing if _shares(task))
+    once = {
+        _key(task): replace(task, split=-1)
+        for task in missing
+        if task.method.tuned_once or task.protocol.tuning == "all"
     }
-    absent = [tuning for key, tuning in shared.items() if results.get_tuning(key) is None]
+    shared = {_key(task): task for task in once.values()}
+    chosen = {key: entry["params"] for key in shared if (entry := results.get("tuning", key))}
     failed = {}
+    absent = [task for key, task in shared.items() if key not in chosen]
     for task, outcome in _outcomes(absent, workers):
         if isinstance(outcome, Tuning):
-            results.put_tuning(_key(task), outcome.params, outcome.cpu_seconds)
+            results.put("tuning", _key(task), asdict(outcome))
+            chosen[_key(task)] = outcome.params
         else:
             failed[_key(task)] = f"while tuning: {outcome}"
     ready, errors = [], {}
     for task in missing:
-        key = _key(replace(task, split=-1)) if _shares(task) else ""
+        key = _key(once[_key(task)]) if _key(task) in once else ""
         if key in failed:
             errors[_key(task)] = failed[key]
         else:
-            ready.append(replace(task, params=results.get_tuning(key)) if key else task)
+            ready.append(replace(task, params=chosen[key]) if key else task)
     return ready, errors
-
-
-def _shares(task: Task) -> bool:
-    return task.method.tuned_once or task.protocol.tuning == "all"
 
 
 def _outcomes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, Result | Tuning | str]]:
@@ -303,9 +302,8 @@ def _outcomes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, Resul
 
     # joblib writes large arrays to files once, and its processes map them.
     pool = Parallel(n_jobs=min(workers, len(tasks)), return_as="generator_unordered", batch_size=1)
-    found = pool(delayed(_numbered)(k, task) for k, task in enumerate(tasks))
     try:
-        for k, outcome in found:
+        for k, outcome in pool(delayed(_numbered)(k, task) for k, task in enumerate(tasks)):
             yield tasks[k], outcome
     except BrokenProcessPool as error:
         raise ComparisonError(
@@ -315,29 +313,22 @@ def _outcomes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, Resul
 
 
 def _numbered(k: int, task: Task) -> tuple[int, Result | Tuning | str]:
-    _leave_with_parent()
     return k, run_task(task)
-
-
-@functools.cache
-def _leave_with_parent() -> None:
-    """Let this process exit when its parent is gone, even if that was killed."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def environment() -> dict[str, str]:
     """Return what a reader must know to judge and repeat timings. No user or host names."""
+    processor = platform.processor()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        processor = next(names, processor)
+    except OSError:
+        pass
     found = {
         "Python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "processor": _processor(),
+        "processor": processor or "unknown",
         "cores": str(os.cpu_count() or "unknown"),
     }
     for name in _PACKAGES:
@@ -346,13 +337,3 @@ def environment() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[name] = __version__ if name == "pairlearn" else "not installed"
     return found
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown"

@@ -46,32 +46,16 @@ def resampled_mean(
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or len(array) == 0:
         raise ValueError(f"values must hold one number for each split, got shape {array.shape}.")
-    n = len(array)
-    mean = float(array.mean())
+    n, mean = len(array), float(array.mean())
     if n == 1:
         return Interval(mean, math.nan, math.nan, math.nan, math.nan, 1)
     sd = float(array.std(ddof=1))
     error = sd * math.sqrt(1.0 / n + n_test / n_train)
     half = float(stats.t.ppf(0.5 + confidence / 2.0, n - 1)) * error
+    p_value = 0.0 if mean else 1.0
     if error > 0:
         p_value = float(2.0 * stats.t.sf(abs(mean) / error, n - 1))
-    else:
-        p_value = 1.0 if mean == 0.0 else 0.0
     return Interval(mean, sd, mean - half, mean + half, p_value, n)
-
-
-def paired_difference(
-    first: ArrayLike, second: ArrayLike, *, n_train: int, n_test: int, confidence: float = 0.95
-) -> Interval:
-    """Return the mean of first - second over the splits that both have, with its interval."""
-    a = np.asarray(first, dtype=np.float64)
-    b = np.asarray(second, dtype=np.float64)
-    if a.shape != b.shape:
-        raise ValueError(
-            f"paired values need the same splits, got {a.shape} and {b.shape}; drop the splits "
-            "that only one method has."
-        )
-    return resampled_mean(a - b, n_train=n_train, n_test=n_test, confidence=confidence)
 
 
 def holm(p_values: ArrayLike) -> list[float]:
@@ -80,8 +64,6 @@ def holm(p_values: ArrayLike) -> list[float]:
     adjusted = np.full(len(p), math.nan)
     known = np.flatnonzero(np.isfinite(p))
     order = known[np.argsort(p[known], kind="stable")]
-    running = 0.0
-    for rank, index in enumerate(order):
-        running = max(running, min(1.0, (len(order) - rank) * p[index]))
-        adjusted[index] = running
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, factors * p[order]))
     return [float(value) for value in adjusted]

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,34 +17,6 @@ from typing import Any
 
 class StoreError(Exception):
     """The file of results cannot be used."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """One cell of a comparison.
-
-    Seconds are for training alone; `tune_cpu_seconds` is 0 if parameters were chosen once for all
-    splits. The method reports `n_gradients` and `state_bytes`; `peak_bytes` is the additional
-    memory while training. A checkpoint is [cpu_seconds, n_gradients, test AUC]; `curves` are as in
-    `pairlearn.experiments.comparison.curves`.
-    """
-
-    dataset: str
-    split: int
-    method: str
-    auc: float
-    cpu_seconds: float
-    wall_seconds: float
-    tune_cpu_seconds: float
-    n_train: int
-    n_test: int
-    n_gradients: int | None = None
-    peak_bytes: int | None = None
-    state_bytes: int | None = None
-    params: dict[str, Any] = field(default_factory=dict)
-    checkpoints: list[list[float]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    curves: dict[str, list[float]] = field(default_factory=dict)
 
 
 def make_key(parts: Mapping[str, Any]) -> str:
@@ -59,14 +30,17 @@ def make_key(parts: Mapping[str, Any]) -> str:
 
 
 class Store:
-    """The results of comparisons in one file, created if needed; one run at a time writes to it."""
+    """The results of comparisons in one file, created if needed; one run at a time writes to it.
+
+    An entry has a kind ("result", "tuning", "failure" or "run") and a key; of two with one key the
+    later one counts.
+    """
 
     def __init__(self, path: str | Path) -> None:
         from filelock import FileLock, Timeout
 
         self.path = Path(path)
         self._lock = FileLock(f"{self.path}.lock")
-        #: What is stored, by kind and key; of two lines with one key the later one counts.
         self._stored: dict[tuple[str, str], dict[str, Any]] = {}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +83,8 @@ class Store:
     def __exit__(self, *exception: object) -> None:
         self._lock.release()
 
-    def _put(self, kind: str, key: str, entry: Mapping[str, Any]) -> None:
+    def put(self, kind: str, key: str, entry: Mapping[str, Any]) -> None:
+        """Store an entry."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         line = json.dumps({"kind": kind, "key": key, "at": now, **entry}, default=str)
         try:
@@ -121,37 +96,7 @@ class Store:
             ) from None
         self._stored[kind, key] = {**entry}
 
-    def put(self, key: str, result: Result) -> None:
-        """Store a result."""
-        self._put("result", key, asdict(result))
-
-    def get(self, keys: Iterable[str]) -> dict[str, Result]:
-        """Return the stored results by key."""
-        found = {}
-        for key in keys:
-            entry = self._stored.get(("result", key))
-            if entry is not None:
-                try:
-                    found[key] = Result(**{k: v for k, v in entry.items() if k != "at"})
-                except TypeError as error:
-                    raise StoreError(
-                        f"{self.path} holds no result of this version ({error}); name another file."
-                    ) from None
-        return found
-
-    def put_tuning(self, key: str, params: dict[str, Any], cpu_seconds: float) -> None:
-        """Store parameters that were chosen once for a data set."""
-        self._put("tuning", key, {"params": params, "cpu_seconds": cpu_seconds})
-
-    def get_tuning(self, key: str) -> dict[str, Any] | None:
-        """Return stored parameters; None if there are none."""
-        entry = self._stored.get(("tuning", key))
-        return None if entry is None else entry["params"]
-
-    def put_failure(self, key: str, failure: Mapping[str, Any]) -> None:
-        """Store a failure; the next run tries the cell again."""
-        self._put("failure", key, failure)
-
-    def put_run(self, **facts: Any) -> None:
-        """Store the command, the settings and the environment of a run."""
-        self._put("run", make_key(facts), facts)
+    def get(self, kind: str, key: str) -> dict[str, Any] | None:
+        """Return the entry of a kind and key; None if there is none."""
+        entry = self._stored.get((kind, key))
+        return None if entry is None else {k: v for k, v in entry.items() if k != "at"}

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of a comparison as data, for the program and the report."""
+"""The numbers of a comparison over its splits: AUC, differences, costs and ranks."""
 
 from __future__ import annotations
 
 import statistics as plain
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from pairlearn.experiments.comparison.runner import Comparison
-from pairlearn.experiments.comparison.statistics import (
-    Interval,
-    holm,
-    paired_difference,
-)
-from pairlearn.experiments.comparison.store import Result
+from pairlearn.experiments.comparison.statistics import Interval, holm, resampled_mean
 from pairlearn.experiments.published import Beside, beside, published_table
+from pairlearn.typing import Vector
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,20 @@ class CostRow:
     tune_cpu_seconds: float
     all_cpu_seconds: float
     n_gradients: float | None
-    peak_bytes: float | None
     state_bytes: float | None
 
 
-def _sizes(results: list[Result]) -> dict[str, int]:
-    return {"n_train": results[0].n_train, "n_test": results[0].n_test}
+@dataclass(frozen=True)
+class Place:
+    """The rank of a method on a data set.
+
+    `best` marks the highest mean. `tied` marks a method whose paired difference to the best has an
+    interval that contains zero. With one split there is no interval, and nothing is told apart.
+    """
+
+    auc: float
+    best: bool
+    tied: bool
 
 
 def auc_rows(comparison: Comparison, *, confidence: float = 0.95) -> list[AucRow]:
@@ -76,18 +83,16 @@ def difference_rows(
     for dataset in comparison.datasets:
         base = comparison.values(dataset, baseline)
         for method in comparison.methods:
-            if method == baseline:
-                continue
             other = comparison.values(dataset, method)
             shared = sorted(base.keys() & other.keys())
-            if shared:
-                first = [other[split].auc for split in shared]
-                second = [base[split].auc for split in shared]
-                gap = paired_difference(
-                    first, second, confidence=confidence, **_sizes([base[s] for s in shared])
-                )
-                wins = sum(a > b for a, b in zip(first, second, strict=True))
-                found.append((dataset, method, gap, wins))
+            if method == baseline or not shared:
+                continue
+            gaps = np.array([other[split].auc - base[split].auc for split in shared])
+            one = base[shared[0]]
+            gap = resampled_mean(
+                gaps, n_train=one.n_train, n_test=one.n_test, confidence=confidence
+            )
+            found.append((dataset, method, gap, int((gaps > 0).sum())))
     adjusted = holm([gap.p_value for _, _, gap, _ in found])
     return [
         DifferenceRow(dataset, method, baseline, gap, wins, p)
@@ -95,17 +100,34 @@ def difference_rows(
     ]
 
 
-@dataclass(frozen=True)
-class Place:
-    """The rank of a method on a data set.
+def cost_rows(comparison: Comparison) -> list[CostRow]:
+    """Return the median costs of training over splits, by data set and method."""
+    return [
+        CostRow(
+            dataset,
+            method,
+            cpu_seconds=plain.median(r.cpu_seconds for r in found),
+            tune_cpu_seconds=plain.median(r.tune_cpu_seconds for r in found),
+            all_cpu_seconds=plain.median(r.cpu_seconds + r.tune_cpu_seconds for r in found),
+            n_gradients=_median(r.n_gradients for r in found),
+            state_bytes=_median(r.state_bytes for r in found),
+        )
+        for dataset, method, found in comparison.by_method()
+    ]
 
-    `best` marks the highest mean. `tied` marks a method whose paired difference to the best has an
-    interval that contains zero. With one split there is no interval, and nothing is told apart.
-    """
 
-    auc: float
-    best: bool
-    tied: bool
+def _median(values: Iterable[int | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(plain.median(known)) if known else None
+
+
+def paper_rows(comparison: Comparison, *, table: str = "table-rs1") -> list[Beside]:
+    """Return our means beside the paper's, for methods and data sets that both have."""
+    ours = {(row.method, row.dataset): (row.auc.mean, row.auc.sd) for row in auc_rows(comparison)}
+    return beside(published_table(table), ours)
+
+
+# ---------------------------------------------------------------------------------- who is best
 
 
 def matrix(comparison: Comparison) -> dict[str, dict[str, Place]]:
@@ -146,7 +168,14 @@ def headline(comparison: Comparison) -> str:
         means = ", ".join(f"{auc:.4f} on {dataset}" for dataset, auc in alone.items())
         return f"{ours} has a mean test AUC of {means}."
     if comparison.n_splits == 1:
-        return _of_one_split(with_ours)
+        means = "; ".join(
+            f"on {dataset} " + ", ".join(f"{method} {p.auc:.4f}" for method, p in row.items())
+            for dataset, row in with_ours.items()
+        )
+        return (
+            f"Test AUC {means}. One split cannot tell these apart from chance: take --splits 5 or "
+            "more."
+        )
     if len(with_ours) == 1:
         return _about_one(ours, *next(iter(with_ours.items())))
     best = sum(row[ours].best for row in with_ours.values())
@@ -161,17 +190,6 @@ def headline(comparison: Comparison) -> str:
     if behind:
         said += f"; on {behind} it is behind, at most by {-worst[0]:.4f} ({worst[1]})"
     return said + "."
-
-
-def _of_one_split(places: dict[str, dict[str, Place]]) -> str:
-    """Return the means of one split, without a verdict: it has no standard error."""
-    means = "; ".join(
-        f"on {dataset} " + ", ".join(f"{method} {place.auc:.4f}" for method, place in row.items())
-        for dataset, row in places.items()
-    )
-    return (
-        f"Test AUC {means}. One split cannot tell these apart from chance: take --splits 5 or more."
-    )
 
 
 def _about_one(ours: str, dataset: str, row: dict[str, Place]) -> str:
@@ -191,29 +209,46 @@ def _about_one(ours: str, dataset: str, row: dict[str, Place]) -> str:
     )
 
 
-def _median(values: list[float | None] | list[int | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(plain.median(known)) if known else None
+# --------------------------------------------------------------------- AUC during training
 
 
-def cost_rows(comparison: Comparison) -> list[CostRow]:
-    """Return the median costs of training over splits, by data set and method."""
-    return [
-        CostRow(
-            dataset,
-            method,
-            cpu_seconds=plain.median(r.cpu_seconds for r in found),
-            tune_cpu_seconds=plain.median(r.tune_cpu_seconds for r in found),
-            all_cpu_seconds=plain.median(r.cpu_seconds + r.tune_cpu_seconds for r in found),
-            n_gradients=_median([r.n_gradients for r in found]),
-            peak_bytes=_median([r.peak_bytes for r in found]),
-            state_bytes=_median([r.state_bytes for r in found]),
-        )
-        for dataset, method, found in comparison.by_method()
-    ]
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Means over splits at each checkpoint of one method on one data set (one split: sd NaN)."""
+
+    dataset: str
+    method: str
+    cpu_seconds: Vector
+    n_gradients: Vector
+    auc_mean: Vector
+    auc_sd: Vector
+
+    @property
+    def as_published(self) -> tuple[float, float]:
+        """The highest mean and the lowest standard deviation over all checkpoints."""
+        return float(self.auc_mean.max()), float(self.auc_sd.min())
 
 
-def paper_rows(comparison: Comparison, *, table: str = "table-rs1") -> list[Beside]:
-    """Return our means beside the paper's, for methods and data sets that both have."""
-    ours = {(row.method, row.dataset): (row.auc.mean, row.auc.sd) for row in auc_rows(comparison)}
-    return beside(published_table(table), ours)
+def trajectories(comparison: Comparison) -> list[Trajectory]:
+    """Return the trajectories of a comparison, for methods that record checkpoints.
+
+    Raises `ValueError` if a method recorded different numbers of checkpoints on different splits,
+    since there is then no common time to average at.
+    """
+    found = []
+    for dataset, method, results in comparison.by_method():
+        paths = [result.checkpoints for result in results if result.checkpoints]
+        lengths = sorted({len(path) for path in paths})
+        if len(lengths) > 1:
+            raise ValueError(
+                f"{method} recorded {', '.join(map(str, lengths))} checkpoints on different "
+                f"splits of {dataset}; record at the same steps on every split."
+            )
+        if paths:
+            points = np.asarray(paths, dtype=np.float64)
+            sd = np.full(lengths[0], np.nan)
+            if len(points) > 1:
+                sd = points[:, :, 2].std(axis=0, ddof=1)
+            seconds, gradients, auc = points.mean(axis=0).T
+            found.append(Trajectory(dataset, method, seconds, gradients, auc, sd))
+    return found

@@ -29,6 +29,11 @@ def powers(first: int, last: int) -> tuple[float, ...]:
     return tuple(10.0**k for k in range(first, last + 1))
 
 
+def combinations(grid: Mapping[str, Sequence[Any]]) -> list[Params]:
+    """Return every combination of the values of a grid; the first key varies slowest."""
+    return [dict(zip(grid, one, strict=True)) for one in itertools.product(*grid.values())]
+
+
 @dataclass(frozen=True, eq=False)
 class Waypoint:
     """An intermediate model and its cost so far."""
@@ -112,25 +117,20 @@ class Method:
         raise TypeError(f"{type(self).__name__} must define fit(X, y, params, rng).")
 
 
-def scores(model: Any, X: Any) -> Vector:
-    """Return one score for each example; higher means more positive."""
+def auc_of(model: Any, X: Any, y: Vector) -> float:
+    """Return the AUC of a model on examples."""
+    if len(np.unique(y)) != 2:
+        raise ValueError(f"AUC needs both classes, but all {len(y)} examples have one; use more.")
     if hasattr(model, "decision_function"):
-        values = model.decision_function(X)
+        scores = model.decision_function(X)
     elif hasattr(model, "predict_proba"):
-        values = model.predict_proba(X)[:, 1]
+        scores = model.predict_proba(X)[:, 1]
     else:
         raise TypeError(
             f"{type(model).__name__} has neither decision_function nor predict_proba, so it "
             "cannot rank; choose another estimator."
         )
-    return np.asarray(values, dtype=np.float64).ravel()
-
-
-def auc_of(model: Any, X: Any, y: Vector) -> float:
-    """Return the AUC of a model on examples."""
-    if len(np.unique(y)) != 2:
-        raise ValueError(f"AUC needs both classes, but all {len(y)} examples have one; use more.")
-    return roc_auc(y, scores(model, X))
+    return roc_auc(y, np.asarray(scores, dtype=np.float64).ravel())
 
 
 def cross_validate(
@@ -199,11 +199,7 @@ class EstimatorMethod(Method):
 
     def candidates(self) -> list[Params]:
         """Return every combination of the grid; the first key varies slowest."""
-        keys = list(self.grid)
-        return [
-            dict(zip(keys, values, strict=True))
-            for values in itertools.product(*(self.grid[key] for key in keys))
-        ]
+        return combinations(self.grid)
 
     def estimator(self) -> type[Any]:
         """Return the class at the import path."""

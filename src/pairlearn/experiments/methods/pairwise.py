@@ -24,6 +24,7 @@ from pairlearn.experiments.methods.base import (
     Method,
     Params,
     Waypoint,
+    combinations,
     cross_validate,
     powers,
 )
@@ -93,12 +94,12 @@ class RecipeMethod(Method):
 
     @property
     def tuned_once(self) -> bool:
-        """As `Method.tuned_once`."""
+        """Whether parameters are chosen once per data set."""
         return self.tuning == "once"
 
     @property
     def max_tuning_examples(self) -> int | None:
-        """As `Method.max_tuning_examples`."""
+        """The limit on examples for tuning; None for all."""
         return 5_000 if self.tuned_once else None
 
     def published(self) -> Recipe:
@@ -126,9 +127,7 @@ class RecipeMethod(Method):
             grids["step_size"] = self.step_sizes
         if recipe.tunes_radius:
             grids["radius"] = self.radii
-        return [
-            dict(zip(grids, values, strict=True)) for values in itertools.product(*grids.values())
-        ]
+        return combinations(grids)
 
     def tune(self, X: Any, y: Vector, rng: np.random.Generator) -> Params:
         """Return the candidate with the highest mean AUC over 5 stratified folds."""
@@ -203,3 +202,23 @@ def _warm_up_examples(n: int, d: int) -> tuple[Vector, Vector]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
     return X, np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelMethod(Method):
+    """A kind of model of `pairlearn train` by name, or with "auto" the kind that it takes."""
+
+    kind: str
+
+    def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
+        """Return the fitted model."""
+        from pairlearn.estimators.stack.choice import choose_model, make_model, why_linear
+        from pairlearn.tables.encoding import MOST_DENSE_FEATURES
+
+        seed, kind = int(rng.integers(2**31 - 1)), self.kind
+        # A table of more features stays sparse in `train`, and is dense here.
+        if kind == "auto" and (why_linear(X, y) or X.shape[1] > MOST_DENSE_FEATURES):
+            kind = "linear"
+        if kind == "auto":
+            return Fitted(model=choose_model(X, y, seed=seed)[1])
+        return Fitted(model=make_model(kind, seed).fit(X, y))

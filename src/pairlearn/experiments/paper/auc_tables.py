@@ -3,25 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pairlearn.data.sources import PAPER_SETS
-from pairlearn.experiments.comparison.curves import trajectories
+from pairlearn.data import PAPER_SETS
 from pairlearn.experiments.comparison.runner import Comparison
-from pairlearn.experiments.comparison.tables import auc_rows
-from pairlearn.experiments.methods.base import Method
+from pairlearn.experiments.comparison.tables import auc_rows, trajectories
 from pairlearn.experiments.methods.table import TABLE
-from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, cost_text, run_comparison
-from pairlearn.experiments.plain_text import mean_sd, paragraph, text_table
-from pairlearn.experiments.published import (
-    Beside,
-    beside,
-    format_beside,
-    published_table,
-    shortfalls,
-)
-from pairlearn.experiments.report.page import Figure, Table
-from pairlearn.experiments.report.sections import beside_table, comparison_parts
+from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf
+from pairlearn.experiments.published import Beside, beside, mean_sd, published_table, shortfalls
+from pairlearn.experiments.report.comparison import beside_table, comparison_parts, cost_table
+from pairlearn.experiments.report.page import Cell, Table
 
 _REPORTING = (
     "The published code reports the highest mean AUC over the recorded times, and the lowest "
@@ -29,8 +18,6 @@ _REPORTING = (
     "final AUC of the same runs, with its deviation. Published tuning also scored a candidate by "
     "its highest AUC during training; here the final AUC counts."
 )
-
-
 #: What a quick look takes where none of the paper's data sets can be had: sets of scikit-learn.
 EMBEDDED = ("breast_cancer", "digits", "digits_8")
 
@@ -46,56 +33,51 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         datasets = shelf.take(EMBEDDED)
         settings.say(f"none of the paper's data sets is here; taken: {', '.join(EMBEDDED)}")
     if not datasets:
-        said = "no data set is available, so nothing was run"
         cure = "" if settings.quick else "; --quick runs on data that ship with scikit-learn"
-        return Outcome(name, title, f"{said}{cure}.", ())
+        why = f"no data set is available, so nothing was run{cure}."
+        return Outcome(name, title, nothing=why)
     for data in datasets:
         # The comparison of all data sets below finds these results in the store.
-        settings.say(_first_look(run_comparison([data], methods, settings=settings, n_splits=25)))
-    comparison = run_comparison(datasets, methods, settings=settings, n_splits=25)
-    remarks = _remarks(comparison, methods, settings, embedded=embedded)
+        rows = auc_rows(settings.run([data], methods, n_splits=25))
+        found = ", ".join(f"{row.method} {row.auc.mean:.3f}" for row in rows)
+        settings.say(f"{data.name}: {found or 'no method got through'}")
+    comparison = settings.run(datasets, methods, n_splits=25)
     ours = {(row.method, row.dataset): (row.auc.mean, row.auc.sd) for row in auc_rows(comparison)}
     judged = not settings.quick
-    blocks = [paragraph(remark) for remark in remarks]
-    parts: list[Table | Figure] = []
+    remarks = _remarks(comparison, settings, embedded=embedded)
+    printed: list[Table] = []
     if settings.protocol == "paper":
+        remarks.append(_REPORTING)
         paths = trajectories(comparison)
         # A method without records reports its end only.
         records = {(path.method, path.dataset): path.as_published for path in paths}
-        reported = beside(table, {**ours, **records})
-        if reported:
-            shown = format_beside(reported, judged=judged)
-            blocks += ["as the published code reports:", shown, "at the end:"]
-            parts.append(beside_table(reported, name="reported-as-published", judged=judged))
+        if reported := beside(table, {**ours, **records}):
+            names = {"title": "As the published code reports", "name": "reported-as-published"}
+            printed.append(beside_table(reported, judged=judged, **names))
     at_end = beside(table, ours)
     if at_end:
-        blocks.append(format_beside(at_end, judged=judged))
-        parts.append(beside_table(at_end, judged=judged))
-        if judged:
-            reasons = shortfalls(at_end)
-            blocks += [paragraph(reason) for reason in reasons]
-            remarks += reasons
-    blocks += [unpublished(comparison, at_end), cost_text(comparison)]
-    blocks += [failure.line for failure in comparison.failures]
-    if comparison.results:
-        parts += comparison_parts(comparison, beside_paper=False)
-    if settings.protocol == "paper":
-        remarks.append(_REPORTING)
-    text = "\n".join(block for block in blocks if block)
-    return Outcome.shown(name, title, text, remarks, parts, len(comparison.failures))
+        printed.append(beside_table(at_end, judged=judged))
+        remarks += shortfalls(at_end) if judged else []
+    printed += [*unpublished(comparison, at_end), cost_table(comparison)]
+    return Outcome(
+        name,
+        title,
+        remarks,
+        printed,
+        comparison_parts(comparison, beside_paper=False) if comparison.results else (),
+        [failure.line for failure in comparison.failures],
+    )
 
 
-def _remarks(
-    comparison: Comparison, methods: Sequence[Method], settings: Settings, *, embedded: bool
-) -> list[str]:
+def _remarks(comparison: Comparison, settings: Settings, *, embedded: bool) -> list[str]:
     """Return what a reader must know of how the numbers were made."""
     remarks = [
         f"Here over {comparison.n_splits} splits, protocol {settings.protocol}, seed "
         f"{settings.seed}; the published numbers are over 25."
     ]
-    once = [method.name for method in methods if method.tuned_once]
+    once = [name for name in comparison.methods if TABLE[name].tuned_once]
     if settings.protocol == "honest" and once:
-        limit = max(m.max_tuning_examples or 0 for m in methods if m.tuned_once)
+        limit = max(TABLE[name].max_tuning_examples or 0 for name in once)
         remarks.append(
             f"Tuned once for each data set, on at most {limit:,} training examples of the first "
             f"split: {', '.join(once)}. The others are tuned by 5-fold cross-validation on every "
@@ -114,19 +96,13 @@ def _remarks(
     return remarks
 
 
-def _first_look(comparison: Comparison) -> str:
-    """Return one line for one data set: the mean AUC of each method."""
-    found = ", ".join(f"{row.method} {row.auc.mean:.3f}" for row in auc_rows(comparison))
-    (dataset,) = comparison.datasets
-    return f"{dataset}: {found or 'no method got through'}"
-
-
-def unpublished(comparison: Comparison, published: list[Beside]) -> str:
-    """Return means of data sets that the paper's table does not have."""
+def unpublished(comparison: Comparison, published: list[Beside]) -> list[Table]:
+    """Return the means of data sets that the paper's table does not have."""
     known = {(entry.row, entry.column) for entry in published}
-    body = [
-        (row.method, row.dataset, mean_sd(row.auc.mean, row.auc.sd))
+    rows = [
+        [row.method, row.dataset, Cell(mean_sd(row.auc.mean, row.auc.sd), row.auc.mean)]
         for row in auc_rows(comparison)
         if (row.method, row.dataset) not in known
     ]
-    return text_table(("method", "data set", "AUC"), body) if body else ""
+    columns = {"method": "", "data set": "", "AUC": ".3f"}
+    return [Table("Data sets that the paper does not have", "others", columns, rows)] * bool(rows)

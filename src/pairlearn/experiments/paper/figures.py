@@ -7,26 +7,25 @@ numbers of our own.
 
 from __future__ import annotations
 
-import math
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pairlearn.data.dataset import Dataset
-from pairlearn.data.sources import PAPER_SETS
+from pairlearn.data import PAPER_SETS, Dataset
 from pairlearn.data.splits import prepare
 from pairlearn.experiments.comparison.cell import child_seed, split_of
-from pairlearn.experiments.comparison.curves import Trajectory, trajectories
 from pairlearn.experiments.comparison.runner import Comparison
+from pairlearn.experiments.comparison.tables import trajectories
 from pairlearn.experiments.methods.base import Method
 from pairlearn.experiments.methods.pairwise import RecipeMethod
-from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, run_comparison
-from pairlearn.experiments.paper.sampling import SCHEMES, measure_sampling
-from pairlearn.experiments.plain_text import paragraph, text_table
-from pairlearn.experiments.report.figures import curves_figure
-from pairlearn.experiments.report.page import Cell, Figure, Table, number
-from pairlearn.experiments.report.sections import comparison_parts
+from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf
+from pairlearn.experiments.report.comparison import comparison_parts
+from pairlearn.experiments.report.figures import Curve, curves_figure
+from pairlearn.experiments.report.page import Cell, Figure, Table
 from pairlearn.metrics.risk import pair_risk
+from pairlearn.typing import Places
 
 #: The paper's common setting for timing: one ball for all, constant steps, tuned step sizes.
 _RADIUS = 100.0
@@ -38,6 +37,10 @@ _SAME = (
     "once, on at most 5,000 examples. The source of the paper does not say which data set is in "
     "which panel."
 )
+_NO_DATA = "no data set is available, so nothing was run."
+
+
+# -------------------------------------------------------------------------- AUC against CPU time
 
 
 def timed_methods(loss: str) -> list[Method]:
@@ -60,6 +63,126 @@ def timed_methods(loss: str) -> list[Method]:
     return methods
 
 
+def time_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
+    """Reproduce fig-hinge (three data sets), fig-hinge-more (the other three) or fig-square."""
+    loss = "square" if name == "fig-square" else "hinge"
+    sets = {"fig-hinge": PAPER_SETS[:3], "fig-hinge-more": PAPER_SETS[3:]}.get(name, PAPER_SETS)
+    title = f"Test AUC against CPU time (log axis), {loss} loss"
+    datasets = shelf.take(sets)
+    if not datasets:
+        return Outcome(name, title, nothing=_NO_DATA)
+    comparison = settings.run(datasets, settings.chosen(timed_methods(loss)), n_splits=5)
+    paths = trajectories(comparison)
+    rows: list[list[str | float | Cell]] = []
+    for path in paths:
+        best = max(float(other.auc_mean[-1]) for other in paths if other.dataset == path.dataset)
+        near = np.flatnonzero(path.auc_mean >= best - _NEAR)
+        reached: float | str = float(path.cpu_seconds[near[0]]) if len(near) else "not reached"
+        ends = float(path.auc_mean[-1]), float(path.cpu_seconds[-1])
+        rows.append([path.dataset, path.method, *ends, reached])
+    columns = {"data set": "", "method": "", "AUC at the end": ".4f", "CPU s": ".3g",
+               f"CPU s to within {_NEAR:g} of best": ".3g"}  # fmt: skip
+    note = f"Means over {comparison.n_splits} splits."
+    table = Table("AUC and time", "times", columns, rows, note)
+    return _outcome(name, title, _SAME, table, comparison)
+
+
+def _outcome(
+    name: str, title: str, remark: str, table: Table, comparison: Comparison, *more: Figure
+) -> Outcome:
+    """Return an outcome with those parts of a comparison that a figure's page shows."""
+    wanted = ("figure-curves", "results", "failures", "warnings")
+    parts = comparison_parts(comparison) if comparison.results else []
+    kept = [part for part in parts if part.name in wanted]
+    failures = [failure.line for failure in comparison.failures]
+    return Outcome(name, title, [remark], [table], [*more, *kept], failures)
+
+
+# ---------------------------------------------------------------------------- the cost of drawing
+
+
+def draw_pairs(n: int, count: int, *, rng: np.random.Generator) -> tuple[Places, Places]:
+    """Return `count` ordered pairs of distinct indices below n, uniform, in O(count).
+
+    The second index is drawn from n - 1 values and moved up by one where it is not below the first.
+    """
+    left = rng.integers(n, size=count)
+    right = rng.integers(n - 1, size=count)
+    right += right >= left
+    return left, right
+
+
+def _choices(rng: np.random.Generator | np.random.RandomState, n: int, count: int) -> None:
+    for _ in range(count):
+        rng.choice(n, 2, replace=False)
+
+
+#: Ways to draw, by name: a function of n, the number of draws and the seed, and that number.
+_SCHEMES: dict[str, tuple[Callable[[int, int, int], Any], Callable[[int], int]]] = {
+    "one example": (
+        lambda n, count, seed: np.random.default_rng(seed).integers(n, size=count),
+        lambda n: 200_000,
+    ),
+    "pair, two draws with a shift": (
+        lambda n, count, seed: draw_pairs(n, count, rng=np.random.default_rng(seed)),
+        lambda n: 200_000,
+    ),
+    "pair, Generator.choice": (
+        lambda n, count, seed: _choices(np.random.default_rng(seed), n, count),
+        lambda n: 500,
+    ),
+    # The legacy interface is what the paper measures.
+    "pair, legacy choice": (
+        lambda n, count, seed: _choices(np.random.RandomState(seed), n, count),
+        lambda n: max(3, min(500, 2_000_000 // n)),
+    ),
+}
+
+
+def sampling_seconds(sizes: Sequence[int], *, repeats: int, seed: int) -> dict[str, list[float]]:
+    """Return the CPU seconds of one draw by scheme, at each size.
+
+    Schemes take turns, and the fastest repetition counts, which interruptions affect least.
+    """
+    best: dict[str, list[float]] = {scheme: [np.inf] * len(sizes) for scheme in _SCHEMES}
+    for repeat in range(repeats):
+        for place, n in enumerate(sizes):
+            for scheme, (draw, how_many) in _SCHEMES.items():
+                count, start = how_many(n), time.process_time()
+                draw(n, count, seed + repeat)
+                seconds = (time.process_time() - start) / count
+                best[scheme][place] = min(seconds, best[scheme][place])
+    return best
+
+
+def sampling_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
+    """Reproduce fig-sampling: the cost of drawing an example and of drawing a pair."""
+    title = "CPU time of one draw against the number of examples"
+    sizes = [1_000, 10_000, 100_000, *([] if settings.quick else [1_000_000])]
+    best = sampling_seconds(sizes, repeats=2 if settings.quick else 5, seed=settings.seed)
+    claim = (
+        "The paper finds that drawing a random pair becomes slower than drawing one example as n "
+        "grows. Here this holds only for the legacy choice(n, 2, replace=False), which permutes "
+        "all n indices for each pair. Two draws with a shift are just as uniform over distinct "
+        "pairs, and their time does not depend on n, so the claim rests on how the pair is drawn."
+    )
+    rows = [[one, n, s] for one, found in best.items() for n, s in zip(sizes, found, strict=True)]
+    columns = {"scheme": "", "n": "d", "CPU s": ".3g"}
+    table = Table("CPU seconds of one draw", "seconds", columns, rows)
+    curves = {("one draw", scheme): Curve(sizes, seconds) for scheme, seconds in best.items()}
+    figure = Figure(
+        title,
+        "curves",
+        curves_figure(curves, xlabel="examples n (log)", ylabel="CPU seconds (log)", log_y=True),
+        table.csv,
+        "CPU seconds of one draw against n; only the legacy choice grows with n.",
+    )
+    return Outcome(name, title, [claim], [table], [figure])
+
+
+# ------------------------------------------------------------------------------ the log-link loss
+
+
 def _loglink() -> list[RecipeMethod]:
     return [
         RecipeMethod(
@@ -75,108 +198,13 @@ def _loglink() -> list[RecipeMethod]:
     ]
 
 
-def hinge_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
-    """Reproduce fig-hinge (three data sets) or fig-hinge-more (the other three)."""
-    sets = PAPER_SETS[:3] if name == "fig-hinge" else PAPER_SETS[3:]
-    title = "Test AUC against CPU time (log axis), hinge loss"
-    return _time_figure(name, title, timed_methods("hinge"), sets, settings, shelf)
-
-
-def square_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
-    """Reproduce fig-square."""
-    title = "Test AUC against CPU time (log axis), square loss"
-    return _time_figure(name, title, timed_methods("square"), PAPER_SETS, settings, shelf)
-
-
-def _time_figure(
-    name: str,
-    title: str,
-    methods: list[Method],
-    sets: tuple[str, ...],
-    settings: Settings,
-    shelf: Shelf,
-) -> Outcome:
-    """Run the timing comparison; return its curves and a table of final AUC and seconds."""
-    datasets = shelf.take(sets)
-    methods = settings.chosen(methods)
-    if not datasets:
-        return Outcome(name, title, "no data set is available, so nothing was run.", ())
-    comparison = run_comparison(datasets, methods, settings=settings, n_splits=5)
-    paths = trajectories(comparison)
-    rows = [_summary(path, _best(paths, path.dataset)) for path in paths]
-    head = ("data set", "method", "AUC at the end", "CPU s", f"CPU s to within {_NEAR:g} of best")
-    table = Table(
-        title="AUC and time",
-        name="times",
-        note=f"Means over {comparison.n_splits} splits.",
-        columns=head,
-        rows=rows,
-    )
-    curves = _kept(comparison)
-    plain = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in rows]
-    text = "\n".join(
-        [paragraph(_SAME), text_table(head, plain), *(f.line for f in comparison.failures)]
-    )
-    parts = [*curves[:1], table, *curves[1:]]
-    return Outcome.shown(name, title, text, [_SAME], parts, len(comparison.failures))
-
-
-def _best(paths: list[Trajectory], dataset: str) -> float:
-    return max(float(path.auc_mean[-1]) for path in paths if path.dataset == dataset)
-
-
-def _summary(path: Trajectory, best: float) -> list[str | Cell]:
-    near = np.flatnonzero(path.auc_mean >= best - _NEAR)
-    seconds = float(path.cpu_seconds[near[0]]) if len(near) else math.nan
-    end = float(path.cpu_seconds[-1])
-    reached = Cell(f"{seconds:.3g}" if len(near) else "not reached", seconds)
-    auc = number(float(path.auc_mean[-1]))
-    return [path.dataset, path.method, auc, number(end, ".3g"), reached]
-
-
-def sampling_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
-    """Reproduce fig-sampling: the cost of drawing an example and of drawing a pair."""
-    title = "CPU time of one draw against the number of examples"
-    sizes = (1_000, 10_000, 100_000) if settings.quick else (1_000, 10_000, 100_000, 1_000_000)
-    times = measure_sampling(sizes, repeats=2 if settings.quick else 5, seed=settings.seed)
-    claim = (
-        "The paper finds that drawing a random pair becomes slower than drawing one example as n "
-        "grows. Here this holds only for the legacy choice(n, 2, replace=False), which permutes "
-        "all n indices for each pair. Two draws with a shift are just as uniform over distinct "
-        "pairs, and their time does not depend on n, so the claim rests on how the pair is drawn."
-    )
-    curves = {
-        ("one draw", scheme): [(float(t.n), t.seconds) for t in times if t.scheme == scheme]
-        for scheme in SCHEMES
-    }
-    rows = [[t.scheme, str(t.n), f"{t.seconds:.3g}"] for t in times]
-    figure = Figure(
-        title=title,
-        name="curves",
-        svg=curves_figure(curves, xlabel="examples n (log)", ylabel="CPU seconds (log)",
-                          name="sampling", log_y=True),
-        csv_columns=["scheme", "n", "seconds"],
-        csv_rows=[[t.scheme, t.n, t.seconds] for t in times],
-        alt="CPU seconds of one draw against n; only the legacy choice grows with n.",
-    )  # fmt: skip
-    table = Table(
-        title="CPU seconds of one draw",
-        name="seconds",
-        columns=["scheme", "n", "CPU s"],
-        rows=[[t.scheme, number(t.n, "d"), number(t.seconds, ".3g")] for t in times],
-    )
-    text = f"{paragraph(claim)}\n{text_table(('scheme', 'n', 'CPU s a draw'), rows)}"
-    return Outcome.shown(name, title, text, [claim], [figure, table])
-
-
 def loglink_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     """Reproduce fig-loglink: Algorithm 1 on the square loss after a logistic link."""
     title = "Convergence of Algorithm 1 on the log-link loss (1 - 1/(1 + exp(-t)))^2"
-    methods = _loglink()
-    datasets = shelf.take(PAPER_SETS)
+    methods, datasets = _loglink(), shelf.take(PAPER_SETS)
     if not datasets:
-        return Outcome(name, title, "no data set is available, so nothing was run.", ())
-    comparison = run_comparison(datasets, methods, settings=settings, n_splits=5)
+        return Outcome(name, title, nothing=_NO_DATA)
+    comparison = settings.run(datasets, methods, n_splits=5)
     remark = (
         "No ball, eta by 5-fold cross-validation, the plain mean of the iterates, 10 passes. "
         "published-steps are eta / t, as in the published code, delayed-steps eta / (t + T/10), "
@@ -191,33 +219,28 @@ def loglink_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         for method in methods
     }
     figure = Figure(
-        title="Pair risk during training",
-        name="risk",
-        svg=curves_figure(risks, xlabel="gradients (log)", ylabel="pair risk", name="loglink-risk"),
-        csv_columns=["dataset", "method", "n_gradients", "risk"],
-        csv_rows=[[*key, *point] for key, points in risks.items() for point in points],
-        alt="Pair risk of the log-link loss against the number of gradients for each data set.",
+        "Pair risk during training",
+        "risk",
+        curves_figure(
+            {key: Curve(*zip(*points, strict=True)) for key, points in risks.items()},
+            xlabel="gradients (log)",
+            ylabel="pair risk",
+        ),
+        (
+            ["dataset", "method", "n_gradients", "risk"],
+            [[*key, *point] for key, points in risks.items() for point in points],
+        ),
+        "Pair risk of the log-link loss against the number of gradients for each data set.",
     )
     rows = []
     for path in trajectories(comparison):
         (_, first), *_, (_, last) = risks[path.dataset, path.method]
-        ends = (f"{path.auc_mean[-1]:.4f}", f"{path.cpu_seconds[-1]:.3g}")
-        rows.append((path.dataset, path.method, *ends, f"{first:.4f}", f"{last:.4f}"))
-    head = ("data set", "steps", "AUC at the end", "CPU s", "risk after 16 steps", "at the end")
-    kept = _kept(comparison)
-    text = "\n".join(
-        [paragraph(remark), text_table(head, rows), *(f.line for f in comparison.failures)]
-    )
-    parts = [*kept[:1], figure, *kept[1:]]
-    return Outcome.shown(name, title, text, [remark], parts, len(comparison.failures))
-
-
-def _kept(comparison: Comparison) -> list[Table | Figure]:
-    """Return the parts of a comparison that a figure's page shows, the curves first."""
-    if not comparison.results:
-        return []
-    wanted = ("figure-curves", "results", "failures", "warnings")
-    return [part for part in comparison_parts(comparison) if part.name in wanted]
+        ends = float(path.auc_mean[-1]), float(path.cpu_seconds[-1])
+        rows.append([path.dataset, path.method, *ends, first, last])
+    columns = {"data set": "", "steps": "", "AUC at the end": ".4f", "CPU s": ".3g",
+               "risk after 16 steps": ".4f", "at the end": ".4f"}  # fmt: skip
+    table = Table("AUC and risk", "ends", columns, rows)
+    return _outcome(name, title, remark, table, comparison, figure)
 
 
 def _risk_curve(

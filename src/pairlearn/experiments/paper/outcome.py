@@ -4,20 +4,17 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Iterator, Sequence
+import textwrap
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from pairlearn.data import DataError, load
-from pairlearn.data.dataset import Dataset
+from pairlearn.data import DataError, Dataset, load
 from pairlearn.experiments.comparison.cell import Protocol
 from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, compare
-from pairlearn.experiments.comparison.tables import cost_rows
 from pairlearn.experiments.methods.base import Method
-from pairlearn.experiments.plain_text import text_table
 from pairlearn.experiments.report.page import Figure, Part, Table, Text
 
 #: With `quick`, a data set has at most this many examples ...
@@ -71,18 +68,34 @@ class Settings:
 
     def chosen(self, methods: Sequence[Method]) -> list[Method]:
         """Return the requested ones of the methods of a table or figure."""
-        return [m for m in methods if self.takes(m.name)]
+        return [method for method in methods if self.takes(method.name)]
+
+    def run(
+        self,
+        datasets: Sequence[Dataset],
+        methods: Sequence[Method],
+        *,
+        n_splits: int,
+        protocol: Protocol | None = None,
+    ) -> Comparison:
+        """Run a comparison; `n_splits` are those of the table or figure."""
+        return compare(
+            datasets,
+            methods,
+            store=self.store,
+            n_splits=self.splits(n_splits),
+            seed=self.seed,
+            protocol=self.rules if protocol is None else protocol,
+            workers=self.workers,
+            command=self.command,
+            progress=self.progress,
+        )
 
 
 class Shelf:
     """Loaded data sets, and one line for each that could not be loaded.
 
-    Parameters
-    ----------
-    settings : Settings
-        Which sets, and how much of them.
-    loader : callable, optional
-        Returns the data set of a name, or raises a DataError; by default `pairlearn.data.load`.
+    `loader` returns the data set of a name, or raises a DataError; by default it is `load`.
     """
 
     def __init__(self, settings: Settings, loader: Callable[[str], Dataset] | None = None) -> None:
@@ -93,11 +106,7 @@ class Shelf:
 
     def take(self, names: Sequence[str]) -> list[Dataset]:
         """Return the available data sets of these names, or those of the settings."""
-        return list(self.each(names))
-
-    def each(self, names: Sequence[str]) -> Iterator[Dataset]:
-        """Yield the available data sets of these names, each as soon as it is loaded."""
-        for name in self._settings.datasets or names:
+        for name in (wanted := self._settings.datasets or names):
             if name not in self._loaded and name not in self.missing:
                 try:
                     data = self._load(name)
@@ -106,8 +115,13 @@ class Shelf:
                     self._settings.say(f"missing: {name}: {error}")
                 else:
                     self._loaded[name] = _at_most(data) if self._settings.quick else data
-            if name in self._loaded:
-                yield self._loaded[name]
+        return [self._loaded[name] for name in wanted if name in self._loaded]
+
+    def one(self, name: str) -> Dataset | None:
+        """Return a data set, unless others were asked for or it is missing."""
+        if self._settings.datasets and name not in self._settings.datasets:
+            return None
+        return next((data for data in self.take([name]) if data.name == name), None)
 
 
 def _at_most(data: Dataset) -> Dataset:
@@ -122,34 +136,36 @@ def _at_most(data: Dataset) -> Dataset:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of one reproduction: `text` for the terminal, `parts` for the page.
+    """The outcome of one reproduction: remarks, tables that are printed too, more for the page.
 
-    `seconds` is wall-clock time including loading; `n_failures` counts cells.
+    `failures` has a line for each cell that failed, `nothing` says why nothing was run. `seconds`
+    is wall-clock time including loading.
     """
 
     name: str
     title: str
-    text: str
-    parts: tuple[Part, ...]
+    remarks: Sequence[str] = ()
+    printed: Sequence[Table] = ()
+    more: Sequence[Table | Figure] = ()
+    failures: Sequence[str] = ()
+    nothing: str = ""
     seconds: float = 0.0
-    n_failures: int = 0
 
-    @classmethod
-    def shown(
-        cls,
-        name: str,
-        title: str,
-        text: str,
-        paragraphs: Sequence[str],
-        parts: Sequence[Table | Figure],
-        n_failures: int = 0,
-    ) -> Outcome:
-        """Return an outcome as a chapter: paragraphs, then tables and figures."""
-        heading = Text(
-            title=f"{name}: {title.partition(' (tab:')[0]}", paragraphs=tuple(paragraphs)
-        )
-        chapter = (heading, *(_renamed(name, part) for part in parts))
-        return cls(name, title, text, chapter, n_failures=n_failures)
+    @property
+    def text(self) -> str:
+        """The outcome for a terminal."""
+        tables = [f"{table.title}:\n{table.text}" for table in self.printed]
+        remarks = [textwrap.fill(remark, 100) for remark in self.remarks]
+        return self.nothing or "\n".join([*remarks, *tables, *self.failures])
+
+    @property
+    def parts(self) -> list[Part]:
+        """The outcome as a chapter of a page: paragraphs, then tables and figures."""
+        if self.nothing:
+            return []
+        heading = f"{self.name}: {self.title.partition(' (tab:')[0]}"
+        found = [replace(p, name=f"{self.name}-{p.name}") for p in (*self.printed, *self.more)]
+        return [Text(heading, tuple(self.remarks)), *found]
 
 
 @dataclass(frozen=True)
@@ -164,49 +180,3 @@ class Target:
     datasets: Sequence[str] | None = None
     splits: bool = True
     protocol: bool = True
-
-
-def run_comparison(
-    datasets: Sequence[Dataset],
-    methods: Sequence[Method],
-    *,
-    settings: Settings,
-    n_splits: int,
-    protocol: Protocol | None = None,
-) -> Comparison:
-    """Run a comparison with the settings of a reproduction."""
-    return compare(
-        datasets,
-        methods,
-        store=settings.store,
-        n_splits=settings.splits(n_splits),
-        seed=settings.seed,
-        protocol=settings.rules if protocol is None else protocol,
-        workers=settings.workers,
-        command=settings.command,
-        progress=settings.progress,
-    )
-
-
-def cost_text(comparison: Comparison) -> str:
-    """Return the median CPU seconds of training and tuning, methods by data sets."""
-    found = {(row.method, row.dataset): row for row in cost_rows(comparison)}
-    body = []
-    for method in comparison.methods:
-        cells = []
-        for dataset in comparison.datasets:
-            row = found.get((method, dataset))
-            cells.append(
-                "-" if row is None else f"{row.cpu_seconds:.3g} ({row.tune_cpu_seconds:.3g})"
-            )
-        body.append((method, *cells))
-    return text_table(("CPU s (tuning)", *comparison.datasets), body)
-
-
-def _renamed(target: str, part: Table | Figure) -> Table | Figure:
-    """Return a part with a name and identifiers that are unique on a page of many targets."""
-    name = f"{target}-{part.name}"
-    if isinstance(part, Table):
-        return replace(part, name=name)
-    svg = re.sub(r'((?<=\s)id="|url\(#|href="#)', rf"\g<1>{target}-", part.svg)
-    return replace(part, name=name, svg=svg)

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
+from pairlearn.experiments.methods.private import PUBLIC_FACTS
 from pairlearn.experiments.paper.auc_tables import auc_table
 from pairlearn.experiments.paper.figures import (
-    hinge_figure,
     loglink_figure,
     sampling_figure,
-    square_figure,
+    time_figure,
     timed_methods,
 )
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, Target
@@ -26,29 +25,28 @@ from pairlearn.experiments.paper.private_tables import (
     private_time,
 )
 from pairlearn.experiments.published import CITATION, published_table
+from pairlearn.experiments.report.comparison import how_it_was_run
 from pairlearn.experiments.report.page import Facts, Page, Part, write_page
-from pairlearn.experiments.report.sections import how_it_was_run
+
+
+def _private(name: str) -> list[str]:
+    return list(methods_by_row(name).values())
+
+
+def _timed(loss: str) -> list[str]:
+    return [method.name for method in timed_methods(loss)]
+
 
 #: The paper's tables and figures, in the order of `all`.
 PAPER = {
     "table1": Target(auc_table, list(published_table("table1").rows)),
     "table-rs1": Target(auc_table, list(published_table("table-rs1").rows)),
-    **{
-        name: Target(make, list(methods_by_row(name).values()), datasets)
-        for name, make, datasets in (
-            ("table-dp-diabetes", private_auc, ["diabetes"]),
-            ("table-dp-german", private_auc, ["german"]),
-            ("table-dp-time", private_time, list(PUBLIC_FACTS)),
-        )
-    },
-    **{
-        name: Target(make, [method.name for method in timed_methods(loss)])
-        for name, make, loss in (
-            ("fig-hinge", hinge_figure, "hinge"),
-            ("fig-hinge-more", hinge_figure, "hinge"),
-            ("fig-square", square_figure, "square"),
-        )
-    },
+    "table-dp-diabetes": Target(private_auc, _private("table-dp-diabetes"), ["diabetes"]),
+    "table-dp-german": Target(private_auc, _private("table-dp-german"), ["german"]),
+    "table-dp-time": Target(private_time, _private("table-dp-time"), list(PUBLIC_FACTS)),
+    "fig-hinge": Target(time_figure, _timed("hinge")),
+    "fig-hinge-more": Target(time_figure, _timed("hinge")),
+    "fig-square": Target(time_figure, _timed("square")),
     "fig-sampling": Target(sampling_figure, datasets=(), splits=False, protocol=False),
     "fig-loglink": Target(loglink_figure),
 }
@@ -91,9 +89,17 @@ def _refuse_unheeded(chosen: Sequence[str], settings: Settings) -> None:
     ):
         if given and not any(heeded):
             raise ValueError(f"{names}: there is no {what}; leave the option out.")
+    asked: list[tuple[str, Sequence[str], list[Sequence[str]]]] = [
+        ("method", settings.methods, [target.methods for target in targets])
+    ]
     if all(target.datasets is not None for target in targets):
-        _refuse_unknown(names, "data set", settings.datasets, [t.datasets or () for t in targets])
-    _refuse_unknown(names, "method", settings.methods, [t.methods for t in targets])
+        asked.append(("data set", settings.datasets, [t.datasets or () for t in targets]))
+    for what, wanted, taken in asked:
+        known = list(dict.fromkeys(name for some in taken for name in some))
+        for name in wanted:
+            if name not in known:
+                cure = f"choose from {', '.join(known)}" if known else "leave the option out"
+                raise ValueError(f"{names}: there is no {what} {name!r} to choose; {cure}.")
     for name, target in zip(chosen, targets, strict=True):
         if target.methods and not any(map(settings.takes, target.methods)):
             raise ValueError(
@@ -101,24 +107,11 @@ def _refuse_unheeded(chosen: Sequence[str], settings: Settings) -> None:
             )
 
 
-def _refuse_unknown(
-    names: str, what: str, asked: Sequence[str], taken: Sequence[Sequence[str]]
-) -> None:
-    """Refuse the first name that was asked for and that no target takes."""
-    known = list(dict.fromkeys(name for some in taken for name in some))
-    for name in asked:
-        if name not in known:
-            cure = f"choose from {', '.join(known)}" if known else "leave the option out"
-            raise ValueError(f"{names}: there is no {what} {name!r} to choose; {cure}.")
-
-
 def write_reproduction(
     outcomes: Sequence[Outcome], folder: str | Path, *, settings: Settings, shelf: Shelf
 ) -> Path:
     """Write the page of all outcomes and its CSV files; return the path of the page."""
-    parts: list[Part] = []
-    for outcome in outcomes:
-        parts += outcome.parts
+    parts: list[Part] = [part for outcome in outcomes for part in outcome.parts]
     if shelf.missing:
         parts.append(Facts("Data sets that are missing", tuple(shelf.missing.items())))
     parts += how_it_was_run(

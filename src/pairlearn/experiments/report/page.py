@@ -11,17 +11,16 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pairlearn.atomic import atomic_write
-from pairlearn.shown import defused
+from pairlearn.shown import defused, text_table
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """The text of a table cell, and the number that it sorts by."""
 
     text: str
@@ -29,20 +28,14 @@ class Cell:
     strong: bool = False
 
     @property
+    def look(self) -> str:
+        """The class of a cell with a text: a long one wraps."""
+        return "number" if self.value is not None else "long" * (len(self.text) > 40)
+
+    @property
     def sorted(self) -> str:
         """The number for the script that sorts; empty for NaN."""
         return "" if self.value is None or math.isnan(self.value) else repr(float(self.value))
-
-
-def number(value: float | None, pattern: str = ".4f", *, strong: bool = False) -> Cell:
-    """Return the cell of a number; a dash if there is none.
-
-    >>> number(0.5).text, number(None).text, number(1234, ",d").text
-    ('0.5000', '-', '1,234')
-    """
-    if value is None or math.isnan(value):
-        return Cell("-", math.nan)
-    return Cell(format(value, pattern), value, strong)
 
 
 @dataclass(frozen=True)
@@ -65,32 +58,62 @@ class Facts:
 class Table:
     """A sortable table with its CSV file, `name` without its ending; `note` stands below the title.
 
-    A `folded` table is shown on demand only. Without `csv_columns`, the CSV holds the numbers of
-    the table, or its texts where there are none.
+    `columns` have the format of their numbers, or none for texts. A `folded` table is shown on
+    demand only. A row has texts, numbers and cells. The CSV file holds `data`, a head and rows, by
+    default the numbers of the table.
     """
 
     title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str | Cell]]
     name: str
+    columns: Mapping[str, str]
+    rows: Sequence[Sequence[Any]]
     note: str = ""
     folded: bool = False
-    csv_columns: Sequence[str] = field(default_factory=list)
-    csv_rows: Sequence[Sequence[object]] = field(default_factory=list)
+    data: tuple[Sequence[str], Sequence[Sequence[Any]]] | None = None
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The rows as they are shown."""
+        return [
+            [_cell(value, form) for value, form in zip(row, self.columns.values(), strict=True)]
+            for row in self.rows
+        ]
+
+    @property
+    def text(self) -> str:
+        """The table for a terminal."""
+        return text_table(list(self.columns), [[cell.text for cell in row] for row in self.cells])
+
+    @property
+    def csv(self) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        """The head and the rows of the CSV file."""
+        return self.data or (
+            list(self.columns),
+            [[c.text if c.value is None else c.value for c in row] for row in self.cells],
+        )
+
+
+def _cell(value: Any, form: str) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    if isinstance(value, str):
+        return Cell(value)
+    if value is None or math.isnan(value):
+        return Cell("-", math.nan)
+    return Cell(format(value, form), value)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """An SVG drawing with the CSV of its numbers, `name` without its ending.
+    """A drawing (an address with its data) with the CSV of its numbers, `name` without its ending.
 
     `alt` describes the drawing to readers who cannot see it; `note` stands below the title.
     """
 
     title: str
-    svg: str
     name: str
-    csv_columns: Sequence[str]
-    csv_rows: Sequence[Sequence[object]]
+    drawing: str
+    csv: tuple[Sequence[str], Sequence[Sequence[Any]]]
     alt: str
     note: str = ""
 
@@ -108,12 +131,15 @@ class Page:
     headline: str = ""
 
 
-#: Cells with more characters than this wrap.
-_LONG = 40
-
-
 def write_page(page: Page, folder: str | Path) -> Path:
     """Write the page and its CSV files into a folder, replacing older ones; return its path."""
+    from jinja2 import Environment, PackageLoader
+    from markupsafe import Markup, escape
+
+    def code(text: str) -> Markup:
+        # Text between back quotes is code.
+        return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     files = [part for part in page.parts if isinstance(part, (Table, Figure))]
@@ -123,71 +149,23 @@ def write_page(page: Page, folder: str | Path) -> Path:
             raise ValueError(
                 f"parts need distinct names of a-z, 0-9 and '-', got {name!r}; rename it."
             )
-    target = folder / "index.html"
-    # The page comes first: a folder that holds one is known as ours, even after a kill.
-    atomic_write(target, _rendered(page).encode())
-    for part in files:
-        _write_csv(part, folder / f"{part.name}.csv")
-    return target
-
-
-def _rendered(page: Page) -> str:
-    """Return the HTML of a page."""
-    from jinja2 import Environment, PackageLoader
-    from markupsafe import Markup, escape
-
-    def code(text: str) -> Markup:
-        # Text between back quotes is code.
-        return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-    loader = PackageLoader("pairlearn.experiments.report")
-    environment = Environment(loader=loader, autoescape=True)
+    environment = Environment(loader=PackageLoader(__package__), autoescape=True)
     environment.filters["code"] = code
-    parts: list[dict[str, Any]] = []
-    in_chapter = False
-    for number, part in enumerate(page.parts, start=1):
+    levels, in_chapter = [], False
+    for part in page.parts:
         # A text opens a chapter, which ends at the next text or list of facts.
         in_chapter = isinstance(part, Text) or (in_chapter and not isinstance(part, Facts))
-        level = "h3" if in_chapter and not isinstance(part, Text) else "h2"
-        shown = {"kind": type(part).__name__, "level": level, "anchor": f"part-{number}"}
-        if isinstance(part, Figure):
-            label = f'<svg role="img" aria-label="{escape(part.alt)}" '
-            shown["drawing"] = Markup(part.svg.replace("<svg ", label, 1))
-        parts.append(vars(part) | shown | (_shown(part) if isinstance(part, Table) else {}))
-    return environment.get_template("page.html").render(page=page, parts=parts)
-
-
-def _shown(table: Table) -> dict[str, Any]:
-    """Return columns with whether they hold numbers, and rows of cells with their look."""
-    rows = [[e if isinstance(e, Cell) else Cell(e) for e in row] for row in table.rows]
-    numeric = [
-        bool(rows) and all(row[k].value is not None for row in rows)
-        for k in range(len(table.columns))
-    ]
-
-    def look(cell: Cell, is_number: bool) -> str:
-        return " class=number" if is_number else " class=long" * (len(cell.text) > _LONG)
-
-    return {
-        "heads": list(zip(table.columns, numeric, strict=True)),
-        "rows": [
-            [
-                {**vars(cell), "sorted": cell.sorted, "look": look(cell, is_number)}
-                for cell, is_number in zip(row, numeric, strict=True)
-            ]
-            for row in rows
-        ],
-    }
-
-
-def _write_csv(part: Table | Figure, path: Path) -> None:
-    columns, rows = part.csv_columns, part.csv_rows
-    if isinstance(part, Table) and not columns:
-        columns = part.columns
-        cells = [[e if isinstance(e, Cell) else Cell(e) for e in row] for row in part.rows]
-        rows = [[c.text if c.value is None else c.value for c in row] for row in cells]
-    out = io.StringIO(newline="")
-    writer = csv.writer(out)
-    for row in (columns, *rows):
-        writer.writerow([defused(cell) if isinstance(cell, str) else cell for cell in row])
-    atomic_write(path, out.getvalue().encode())
+        levels.append("h3" if in_chapter and not isinstance(part, Text) else "h2")
+    parts = [(type(part).__name__, level, part) for part, level in zip(page.parts, levels)]  # noqa: B905
+    target = folder / "index.html"
+    # The page comes first: a folder that holds one is known as ours, even after a kill.
+    text = environment.get_template("page.html").render(page=page, parts=parts)
+    atomic_write(target, text.encode())
+    for part in files:
+        out = io.StringIO(newline="")
+        writer = csv.writer(out)
+        head, rows = part.csv
+        for row in (head, *rows):
+            writer.writerow([defused(cell) if isinstance(cell, str) else cell for cell in row])
+        atomic_write(folder / f"{part.name}.csv", out.getvalue().encode())
+    return target

@@ -25,9 +25,9 @@ from numpy.typing import ArrayLike
 
 from pairlearn.losses import LOSSES, PairLoss, SquaredHinge
 from pairlearn.solvers.closed_form.grid import Extents, Grid
-from pairlearn.solvers.closed_form.moment_values import MomentValues
 from pairlearn.solvers.closed_form.moments import ClassMoments, check_covariances
-from pairlearn.solvers.exact.newton import SquaredHingeNewton, SquaredHingeWalk
+from pairlearn.solvers.closed_form.table import MomentValues, Table
+from pairlearn.solvers.exact.newton import SquaredHingeMean, newton
 from pairlearn.solvers.exact.span import Span
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
@@ -167,7 +167,9 @@ class PairObjective:
         # centred, on the grid of few digits.
         if not self._loss.by_moments and isinstance(rows, DenseRows):
             check_covariances(rows)
-            return MomentValues.of(rows, self._y, weight)
+            origin = rows.X.mean(axis=0, dtype=np.float64)
+            table = Table.none(d).plus(rows.X - origin, self._y < 0, weight)
+            return table.values(origin)
         grid = None if self._loss.by_moments else Grid.of(Extents.of(rows, weight))
         return ClassMoments(d, grid).add(rows, self._y, example_weight=weight).values
 
@@ -175,13 +177,10 @@ class PairObjective:
     def _scatter(self) -> Vector | None:
         return None if self._moments is None else self._moments.pair_scatter
 
-    @cached_property
-    def _newton(self) -> SquaredHingeNewton | None:
-        d, loss = self._rows.shape[1], self._loss
-        if type(loss) is SquaredHinge and isinstance(self._rows, DenseRows) and d <= _NEWTON:
-            X = self._rows.X.astype(np.float64, copy=False)
-            return SquaredHingeNewton(X, self._y > 0, weight=self._weight, margin=loss.margin)
-        return None
+    @property
+    def _by_newton(self) -> bool:
+        is_dense = isinstance(self._rows, DenseRows)
+        return type(self._loss) is SquaredHinge and is_dense and self._rows.shape[1] <= _NEWTON
 
     @cached_property
     def _products(self) -> _Products:
@@ -225,8 +224,10 @@ class PairObjective:
             # What is orthogonal to the rows is for the ridge alone to say, or stays as it was.
             beyond = self.anchor if ridge > 0.0 else w_start
             return span.to_w(v) + (0.0 if beyond is None else span.outside(beyond)), n_evaluations
-        if self._newton is not None:
-            w, n_evaluations = self._newton.minimise(ridge, w_start, **settings)
+        if self._by_newton:
+            X, positive = self._products.X, self._y > 0
+            settings |= {"weight": self._weight, "margin": self._loss.parameter}
+            w, n_evaluations = newton(X, positive, ridge, w_start, **settings)
             stopped = n_evaluations == max_iterations
         else:
             w, n_evaluations, stopped = self._descend(ridge, w_start, tolerance, max_iterations)
@@ -318,7 +319,7 @@ def pair_mean(loss: PairLoss, positive: Mask, weight: Vector | None = None) -> S
     A pair weighs the product of the weights of both examples.
     """
     if (loss.value, loss.derivative) == (SquaredHinge.value, SquaredHinge.derivative):
-        return SquaredHingeWalk(positive, loss.parameter, weight)
+        return SquaredHingeMean(positive, loss.parameter, weight)
     y = np.where(positive, 1.0, -1.0)
     w = np.ones(len(y)) if weight is None else weight
     w = w / w.sum()
@@ -342,16 +343,16 @@ class _Products:
         if isinstance(rows, CsrRows):
             import scipy.sparse
 
-            self._X: Any = scipy.sparse.csr_array(
+            self.X: Any = scipy.sparse.csr_array(
                 (rows.data, rows.indices, rows.indptr), shape=rows.shape
             )
         else:
-            self._X = rows.X.astype(np.float64, copy=False)
+            self.X = rows.X.astype(np.float64, copy=False)
         # SciPy builds a new matrix for every product from the left.
-        self._transposed = self._X.T
+        self._transposed = self.X.T
 
     def scores(self, w: Vector) -> Vector:
-        return np.asarray(self._X @ w, dtype=np.float64)
+        return np.asarray(self.X @ w, dtype=np.float64)
 
     def combine(self, slopes: Vector) -> Vector:
         return np.asarray(self._transposed @ slopes, dtype=np.float64)

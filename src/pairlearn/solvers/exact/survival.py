@@ -34,7 +34,6 @@ import numpy as np
 from pairlearn.losses import Logistic, PairLoss, SquaredHinge
 from pairlearn.metrics.concordance import ComparablePairs
 from pairlearn.solvers.exact.batch import descend
-from pairlearn.solvers.exact.newton import scatter_of_pairs
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import warn_caller
@@ -103,8 +102,10 @@ class SurvivalObjective:
         np.cumsum(X[order] * self._weight[order, None], axis=0, out=sums[1:])
         later = np.repeat(sums[begins[:-1]], np.diff(begins), axis=0)
         met = self._mass * after + self._weight * before
-        found = scatter_of_pairs([(X, met)], X[order] * self._mass[order, None], later)
-        return found / self._total
+        # The sum of m_k x_k x_k' over examples, less C + C' with C the sum of x_i y_i', where y_i
+        # is the sum of the second ones of the pairs of i.
+        cross = (X[order] * self._mass[order, None]).T @ later
+        return ((X * met[:, None]).T @ X - cross - cross.T) / self._total
 
     def minimise(
         self,

@@ -416,9 +416,7 @@ class TopObjective(PairObjective):
         inner.anchor = None if self.anchor is None else span.inside(self.anchor)
         return inner
 
-    @cached_property
-    def _newton(self) -> None:
-        return None
+    _by_newton = False
 
     @cached_property
     def _mean(self) -> ScoreLoss:

@@ -26,20 +26,15 @@ O. Shamir and T. Zhang, Stochastic gradient descent for non-smooth optimization,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pairlearn.features.spreads import scale_of, which_vary
 from pairlearn.losses import PairLoss
-from pairlearn.restored import (
-    check_sane,
-    restored_array,
-    restored_count,
-    restored_number,
-    restored_weights,
-)
+from pairlearn.restored import restored_array
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.streams.settings import check_made_of, told
@@ -106,18 +101,15 @@ class TopStream:
             "radius": self.radius,
             "is_scaled": self.is_scaled,
         }
-        self.n_examples = self.n_batches = self.n_pairs = 0
+        self.n_examples = self.n_batches = self.n_pairs = self._n_averaged = 0
         self.average = np.zeros(n_features)
         #: Scaled coefficients, and the sum of squared gradient norms.
         self._v, self._squares = np.zeros(n_features), 0.0
-        self._n_averaged = 0
-        self._mean, self._spread = np.zeros(n_features), np.zeros(n_features)
-        self._low, self._high = np.zeros(n_features), np.zeros(n_features)
-        self._waiting = _Kept()
-        self._kept = (_Kept(), _Kept())
-        self._seen = np.zeros(2, dtype=np.int64)
-
-    # --------------------------------------------------------------------------- learning
+        #: Mean, sum of squared deviations, least and largest value of each feature.
+        self._units = np.zeros((4, n_features))
+        #: Examples that wait for a step, and the kept ones of both classes.
+        self._waiting, self._kept = _NOTHING, (_NOTHING, _NOTHING)
+        self._seen = (0, 0)
 
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         """Learn a chunk.
@@ -126,11 +118,11 @@ class TopStream:
         examples before it: wherever features lie, scores of several chunks compare. Empty weights
         are equal. A chunk that makes numbers overflow is refused and not learned.
         """
-        before = self.state()
+        before = dict(vars(self))
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._learn(rows, y, weight)
-        if not (np.isfinite(self.average).all() and np.isfinite(self._spread).all()):
-            self.restore(before)
+        if not (np.isfinite(self.average).all() and np.isfinite(self._units).all()):
+            self.__dict__ = before
             raise DivergenceError(
                 "The model is not finite: squares of the features overflow; scale them, or leave "
                 "out the largest ones."
@@ -139,42 +131,41 @@ class TopStream:
 
     def _learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         X = _matrix(rows)
-        scores = np.asarray(X @ self.average) - float(self.average @ self._mean)
+        scores = np.asarray(X @ self.average) - float(self.average @ self._units[0])
         weights = weight if len(weight) else np.ones(len(y))
         begin = 0
         while begin < len(y):
-            stop = min(begin + self.batch_size - len(self._waiting), len(y))
-            part = slice(begin, stop)
-            self._waiting.add(X[part], y[part] > 0.0, weights[part])
-            if len(self._waiting) == self.batch_size:
-                batch, self._waiting = self._waiting, _Kept()
+            stop = min(begin + self.batch_size - len(self._waiting.weight), len(y))
+            # A copy: the caller may write the next chunk into the same array.
+            part = np.arange(begin, stop)
+            new = _Examples(X[part], y[part] > 0.0, weights[part])
+            self._waiting = _joined([self._waiting, new])
+            if len(self._waiting.weight) == self.batch_size:
+                batch, self._waiting = self._waiting, _NOTHING
                 self._take(batch)
             begin = stop
         self.n_examples += len(y)
         return scores
 
-    def _take(self, batch: _Kept) -> None:
+    def _take(self, batch: _Examples) -> None:
         """Take a step, then add the batch to the sample of the past."""
         self._see_units(batch.X)
-        kept = [one for one in (batch, *self._kept) if len(one)]
-        X = _stack([one.X for one in kept])
-        positive = np.concatenate([one.positive for one in kept])
-        weight = np.concatenate([one.weight for one in kept])
+        examples = _joined([batch, *self._kept])
+        positive, weight = examples.positive, examples.weight
         if weight[positive].sum() > 0.0 and weight[~positive].sum() > 0.0:
-            self._step(X, positive, weight)
+            self._step(examples)
         self.n_batches += 1
         # Random numbers that depend only on the number of the batch.
-        draws = np.random.default_rng((self.seed, self.n_batches)).random(len(batch))
-        for k, reservoir in enumerate(self._kept):
-            self._join(reservoir, batch, np.flatnonzero(batch.positive == bool(k)), draws, k)
+        draws = np.random.default_rng((self.seed, self.n_batches)).random(self.batch_size)
+        negatives, positives = (self._sampled(k, batch, draws) for k in range(2))
+        self._kept, self._seen = (negatives[0], positives[0]), (negatives[1], positives[1])
 
-    def _step(self, X: Any, positive: Mask, weight: Vector) -> None:
+    def _step(self, examples: _Examples) -> None:
         """Take one AdaGrad-Norm step on examples, and update the average of the iterates."""
-        objective = self.objective
+        objective, X, positive = self.objective, examples.X, examples.positive
         warm = not objective.convex and self.n_batches < _WARM_UP
         factor = self._factor()
-        coef = self._v * factor
-        scores = np.asarray(X @ coef)
+        scores = np.asarray(X @ (self._v * factor))
         if not objective.convex and self.n_batches == _WARM_UP:
             # If soft steps are wide compared with the scores, soft counts carry no information.
             spread = float(scores.std())
@@ -182,10 +173,10 @@ class TopStream:
             self._v, scores = self._v * gain, scores * gain
             self._squares, self._n_averaged = 0.0, 0
         shown = Push(1.0) if warm else objective
-        slopes = shown.of_scores(self.loss, positive, weight)(scores - float(scores.mean()))[1]
-        gradient = np.asarray(X.T @ slopes)
+        of_scores = shown.of_scores(self.loss, positive, examples.weight)
+        slopes = of_scores(scores - float(scores.mean()))[1]
         # In exact arithmetic the slopes add up to zero: only differences count.
-        gradient = (gradient - float(slopes.sum()) * self._mean) * factor
+        gradient = (np.asarray(X.T @ slopes) - float(slopes.sum()) * self._units[0]) * factor
         self._squares += float(gradient @ gradient)
         if self._squares > 0.0:
             self._v = self._v - self.step_size / math.sqrt(self._squares) * gradient
@@ -208,172 +199,116 @@ class TopStream:
         else:
             spread = np.asarray(X.multiply(X).sum(axis=0)).ravel() - n * mean**2
             low, high = (np.asarray(f(axis=0).todense()).ravel() for f in (X.min, X.max))
-        step = mean - self._mean
-        total = before + n
-        self._spread = self._spread + np.maximum(spread, 0.0) + step**2 * (before * n / total)
-        self._mean = self._mean + step * (n / total)
-        self._low = np.minimum(self._low, low) if before else low
-        self._high = np.maximum(self._high, high) if before else high
+        old_mean, old_spread, least, most = self._units
+        step, share = mean - old_mean, n / (before + n)
+        spread = old_spread + np.maximum(spread, 0.0) + step**2 * (before * share)
+        if before:
+            low, high = np.minimum(least, low), np.maximum(most, high)
+        self._units = np.array([old_mean + step * share, spread, low, high])
 
     def _factor(self) -> Vector:
         """Return the factor of each feature."""
         if not self.is_scaled:
             return np.ones(self.n_features)
-        seen = (self.n_batches + 1) * self.batch_size
-        deviation = np.sqrt(self._spread / seen)
-        varies = which_vary(deviation, self._low, self._high)
+        _, spread, low, high = self._units
+        deviation = np.sqrt(spread / ((self.n_batches + 1) * self.batch_size))
+        varies = which_vary(deviation, low, high)
         # Variances add up to 1; constant features have none.
-        n_varying = max(int(np.count_nonzero(varies)), 1)
-        scale = math.sqrt(n_varying) * scale_of(deviation, self._low, self._high)
+        scale = math.sqrt(max(int(varies.sum()), 1)) * scale_of(deviation, low, high)
         return np.divide(1.0, scale, out=np.zeros(self.n_features), where=varies)
 
-    def _join(self, reservoir: _Kept, batch: _Kept, members: Places, draws: Vector, k: int) -> None:
-        """Keep each example of a class with the same probability (Vitter's algorithm R)."""
-        places: dict[int, int] = {}
-        for row in members.tolist():
-            self._seen[k] += 1
-            slot = int(self._seen[k]) - 1
+    def _sampled(self, k: int, batch: _Examples, draws: Vector) -> tuple[_Examples, int]:
+        """Keep each example of class k with the same probability (Vitter's algorithm R)."""
+        kept, seen = self._kept[k], self._seen[k]
+        places = list(range(len(kept.weight)))
+        for row in np.flatnonzero(batch.positive == bool(k)).tolist():
+            slot, seen = seen, seen + 1
             if slot >= self.memory:
-                slot = int(draws[row] * int(self._seen[k]))
+                slot = int(draws[row] * seen)
             if slot < self.memory:
-                places[slot] = row
-        reservoir.replace(places, batch)
+                places[slot : slot + 1] = [len(kept.weight) + row]
+        return (_joined([kept, batch]).take(np.array(places)) if places else kept), seen
 
     def window(self) -> tuple[Vector, Mask, Vector]:
         """Return the scores of the sample by the current average, with labels and weights.
 
         Weights are 1 on average, times the examples seen per example kept, for each class.
         """
-        parts = []
-        for kept, seen in zip(self._kept, self._seen.tolist(), strict=True):
-            if len(kept):
-                scores = np.asarray(kept.X @ self.average)
-                seen_of = np.full(len(kept), seen / len(kept))
-                parts.append((scores, kept.positive, kept.weight, seen_of))
-        if not parts:
-            return np.empty(0), np.empty(0, dtype=np.bool_), np.empty(0)
-        scores, positive, weight, times = map(np.concatenate, zip(*parts, strict=True))
-        return scores, positive, as_counts(weight) * times
-
-    # ------------------------------------------------------------------------------ state
+        both = _joined(list(self._kept))
+        if both.X is None:
+            return np.empty(0), both.positive, both.weight
+        sizes = [len(one.weight) for one in self._kept]
+        times = np.repeat(np.divide(self._seen, np.maximum(sizes, 1)), sizes)
+        return np.asarray(both.X @ self.average), both.positive, as_counts(both.weight) * times
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next example depends on."""
-        return {
-            "n_examples": self.n_examples,
-            "n_batches": self.n_batches,
-            "n_pairs": self.n_pairs,
-            "n_averaged": self._n_averaged,
-            "squares": self._squares,
-            "average": self.average.copy(),
-            "v": self._v.copy(),
-            "units": np.array([self._mean, self._spread, self._low, self._high]),
-            "seen": self._seen.copy(),
-            "waiting": self._waiting.state(),
-            "negatives": self._kept[0].state(),
-            "positives": self._kept[1].state(),
-            **self._made_of,
-        }
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        kept = zip(_EXAMPLES, (self._waiting, *self._kept), strict=True)
+        examples = {name: one.state() for name, one in kept}
+        return {**numbers, "seen": np.array(self._seen), **examples, **self._made_of}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a saved `state` of a stream with the same parameters."""
         check_made_of(state, self._made_of)
+        restored_array(state, "average", (self.n_features,))
+        for name in _NUMBERS:
+            setattr(self, name, state[name])
+        self._seen = tuple(state["seen"].tolist())
         d = self.n_features
-        self.n_examples = restored_count(state, "n_examples")
-        self.n_batches = restored_count(state, "n_batches", maximum=self.n_examples)
-        self.n_pairs = restored_count(state, "n_pairs")
-        self._n_averaged = restored_count(state, "n_averaged", maximum=self.n_batches)
-        self._squares = restored_number(state, "squares", low=0.0, high=1e300)
-        self.average = restored_array(state, "average", (d,))
-        self._v = restored_array(state, "v", (d,))
-        units = restored_array(state, "units", (4, d))
-        for name, values in (("average", self.average), ("iterate", self._v), ("units", units)):
-            check_sane(name, values)
-        self._mean, self._spread, self._low, self._high = units
-        self._seen = restored_array(state, "seen", (2,), ("int64",)).copy()
-        self._waiting = _Kept.from_state(state["waiting"], d, self.batch_size - 1)
-        self._kept = (
-            _Kept.from_state(state["negatives"], d, self.memory),
-            _Kept.from_state(state["positives"], d, self.memory),
-        )
-        for k, kept in enumerate(self._kept):
-            seen = int(self._seen[k])
-            # Until the memory is full every example of a class is kept.
-            if not 0 <= seen <= self.n_examples or len(kept) != min(seen, self.memory):
-                raise ValueError(
-                    f"the saved stream keeps {len(kept)} examples of a class of which it has seen "
-                    f"{seen}."
-                )
-            if (kept.positive != bool(k)).any():
-                raise ValueError("the saved stream keeps examples of one class with the other.")
+        waiting, negatives, positives = (_Examples.from_state(state[k], d) for k in _EXAMPLES)
+        self._waiting, self._kept = waiting, (negatives, positives)
 
 
-class _Kept:
-    """Some examples, dense or sparse."""
+@dataclass(frozen=True)
+class _Examples:
+    """Some examples, dense or sparse; X is None if there is none."""
 
-    def __init__(self) -> None:
-        self.X: Any = None
-        self.positive = np.empty(0, dtype=np.bool_)
-        self.weight = np.empty(0)
+    X: Any
+    positive: Mask
+    weight: Vector
 
-    def __len__(self) -> int:
-        return len(self.positive)
-
-    def add(self, X: Any, positive: Mask, weight: Vector) -> None:
-        # A copy: the caller may write the next chunk into the same array.
-        self.X = X.copy() if self.X is None else _stack([self.X, X])
-        self.positive = np.append(self.positive, positive)
-        self.weight = np.append(self.weight, weight)
-
-    def replace(self, places: Mapping[int, int], batch: _Kept) -> None:
-        """Put rows of a batch into slots; new slots are appended."""
-        if not places:
-            return
-        size = max(len(self), 1 + max(places))
-        order = np.arange(size)
-        for slot, row in places.items():
-            order[slot] = len(self) + row
-        X = batch.X if self.X is None else _stack([self.X, batch.X])
-        self.X = X[order]
-        self.positive = np.append(self.positive, batch.positive)[order]
-        self.weight = np.append(self.weight, batch.weight)[order]
+    def take(self, places: Places) -> _Examples:
+        return _Examples(self.X[places], self.positive[places], self.weight[places])
 
     def state(self) -> dict[str, Any]:
-        """Return the examples as arrays."""
-        found: dict[str, Any] = {"positive": self.positive, "weight": self.weight}
-        if self.X is None:
-            return found
+        found = {"positive": self.positive, "weight": self.weight}
         if isinstance(self.X, np.ndarray):
             return {**found, "X": self.X}
-        arrays = {name: getattr(self.X, name) for name in ("data", "indices", "indptr")}
-        return {**found, **{k: np.asarray(v) for k, v in arrays.items()}}
+        names = () if self.X is None else ("data", "indices", "indptr")
+        return {**found, **{name: getattr(self.X, name) for name in names}}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], d: int, most: int) -> _Kept:
-        """Return the examples saved by `state`, at most `most` of them."""
-        kept = cls()
-        kept.positive = restored_array(state, "positive", (None,), ("bool",))
-        n = len(kept.positive)
-        if n > most:
-            raise ValueError(f"the saved stream keeps {n} examples, it can keep {most}.")
-        kept.weight = restored_weights(state, "weight", n)
-        if "X" in state:
-            kept.X = restored_array(state, "X", (n, d))
-            check_sane("example", kept.X)
-        elif "data" in state:
+    def from_state(cls, state: Mapping[str, Any], d: int) -> _Examples:
+        X = state.get("X")
+        if "data" in state:
             import scipy.sparse
 
-            from pairlearn.solvers.rows import as_rows
+            arrays = tuple(state[name] for name in ("data", "indices", "indptr"))
+            X = scipy.sparse.csr_array(arrays, shape=(len(state["weight"]), d))
+        return cls(X, state["positive"], state["weight"])
 
-            data = restored_array(state, "data", (None,))
-            indices = restored_array(state, "indices", data.shape, ("int32", "int64"))
-            indptr = restored_array(state, "indptr", (n + 1,), ("int32", "int64"))
-            found = scipy.sparse.csr_array((data, indices, indptr), shape=(n, d))
-            as_rows(found)
-            kept.X = found
-        elif n:
-            raise ValueError("the saved stream says which labels it keeps, but not of what.")
-        return kept
+
+_NOTHING = _Examples(None, np.empty(0, dtype=np.bool_), np.empty(0))
+#: What a state holds under names of its own.
+_NUMBERS = ("n_examples", "n_batches", "n_pairs", "_n_averaged", "average", "_v", "_squares",
+            "_units")  # fmt: skip
+_EXAMPLES = ("waiting", "negatives", "positives")
+
+
+def _joined(parts: Sequence[_Examples]) -> _Examples:
+    some = [part for part in parts if part.X is not None]
+    if len(some) < 2:
+        return some[0] if some else _NOTHING
+    matrices: Any = [part.X for part in some]
+    if isinstance(matrices[0], np.ndarray):
+        X: Any = np.concatenate(matrices)
+    else:
+        import scipy.sparse
+
+        X = scipy.sparse.vstack(matrices, format="csr")
+    positive = np.concatenate([part.positive for part in some])
+    return _Examples(X, positive, np.concatenate([part.weight for part in some]))
 
 
 def solve_top(
@@ -417,13 +352,3 @@ def _matrix(rows: Rows) -> Any:
         arrays = rows.data.astype(np.float64), rows.indices, rows.indptr
         return scipy.sparse.csr_array(arrays, shape=rows.shape)
     return rows.X.astype(np.float64, copy=False)
-
-
-def _stack(parts: list[Any]) -> Any:
-    if len(parts) == 1:
-        return parts[0]
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    import scipy.sparse
-
-    return scipy.sparse.vstack(parts, format="csr")
