@@ -296,7 +296,6 @@ RESULTS = {
     "Advice",
     "HistogramAUC",
     "LabelledMoments",
-    "PairScatters",
     "PrivateAUC",
     "PrivateROC",
     "PublicAudit",

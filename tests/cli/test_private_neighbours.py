@@ -147,7 +147,6 @@ def observed(folder, record, monkeypatch, capsys, plain_model, last):
         ("inspect", "facts.safetensors"),
         ("inspect", "persons.safetensors", "--json"),
         ("privacy", "certify", "persons.safetensors"),
-        ("train", "rows.csv", *PRIVATE, "--bounds", "facts.toml", "--dask", "local"),
         ("train", "rows.csv", *PRIVATE, "--bounds", "absent.toml"),
         ("evaluate", "facts.safetensors", "rows.csv", *PRIVATE, "--set", "reading.strict=true"),
     ):

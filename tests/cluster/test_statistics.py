@@ -50,20 +50,6 @@ def test_moments_come_back_from_their_state(table):
         ClassMoments.from_state({**moments.state(), "table": np.zeros(3)})
 
 
-def test_scatters_of_similar_and_dissimilar_pairs(rng):
-    X, labels = rng.normal(size=(30, 2)), rng.integers(0, 3, 30)
-    weight = rng.integers(1, 4, 30) * 1.0
-    statistic = LabelMoments(max_classes=3)
-    found = statistic.finish(halves(statistic, X, labels, weight)).pair_scatters()
-    differences = X[:, None] - X
-    outer = differences[..., None] * differences[:, :, None]
-    products = weight[:, None] * weight * (1.0 - np.eye(30))
-    same = labels[:, None] == labels
-    for chosen, scatter in ((same, found.similar), (~same, found.dissimilar)):
-        share = products * chosen / (products * chosen).sum()
-        np.testing.assert_allclose(scatter, np.tensordot(share, outer, 2), rtol=1e-12, atol=1e-12)
-
-
 def test_too_many_classes_and_texts_among_numbers_are_refused():
     statistic = LabelMoments()
     with pytest.raises(ValueError, match="y has 3 classes"):

@@ -131,7 +131,8 @@ def test_single_precision_of_wide_maps_changes_no_decision():
     Z = features.transform(X[TRAIN])
     typical = Z.var(axis=0).mean()
     double = ClassMoments(1024).add(Z, y).solve(ridge=1e-2 * typical)
-    single = MappedMoments(features).add(X[TRAIN], y).solve(ridge=1e-2)
+    moments = MappedMoments.none(features, extents_of(features, as_rows(X[TRAIN])))
+    single = moments.plus(X[TRAIN], y).problem().solve(1e-2)
     scores = features.transform(X[TEST])
     np.testing.assert_allclose(scores @ single, scores @ double, atol=2e-4)
 
@@ -334,8 +335,8 @@ def test_maps_are_judged_as_by_exact_sums_beside_a_heavy_example(sign, heavy):
     keys = Keys.of(X)
     fold, n_held = deal_held_out(y, weight, 0.2, keys)
     assert n_held > 1
-    everything = MappedMoments(features, extents_of(features, rows, weight))
-    everything.add(rows, y, example_weight=weight)
+    everything = MappedMoments.none(features, extents_of(features, rows, weight))
+    everything = everything.plus(rows, y, weight)
     exact = JudgedMap(features, rows, y, weight, fold, n_held, everything=everything)
     judged = JudgedMap(features, rows, y, weight, fold, n_held)
     known = {one.values["ridge"]: one.auc for one in exact.tried}

@@ -9,8 +9,6 @@ import scipy.sparse
 
 from pairlearn import AUCClassifier, Hats, Moments, OnlineLearner
 from pairlearn.features import RandomFourier
-from pairlearn.features.base import Identity
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.validation import DivergenceError
 
 RNG = np.random.default_rng(0)
@@ -142,49 +140,6 @@ def test_sparse_streams_and_weights():
     twice = np.repeat(np.arange(500), 2)
     double.partial_fit(X[twice], LABELS[twice], classes=["no", "yes"])
     np.testing.assert_allclose(weighted.coef_, double.coef_, rtol=1e-9)
-
-
-def test_states_merge_into_what_one_pass_gives():
-    y = np.where(LABELS[TRAIN] == "yes", 1.0, -1.0)
-    whole = MappedMoments(HATS).add(X[TRAIN], y)
-    parts = [MappedMoments(HATS).add(X[a:b], y[a:b]) for a, b in ((0, 100), (100, 5000))]
-    merged = parts[0].merge(MappedMoments.from_state(parts[1].state(), HATS))
-    np.testing.assert_allclose(merged.solve(ridge=0.1), whole.solve(ridge=0.1), atol=1e-10)
-    rest = whole.without(MappedMoments(HATS).add(X[:100], y[:100]))
-    expected = MappedMoments(HATS).add(X[100:5000], y[100:])
-    np.testing.assert_allclose(rest.solve(ridge=0.1), expected.solve(ridge=0.1), atol=1e-10)
-    with pytest.raises(ValueError, match="do not add up"):
-        whole.merge(MappedMoments(Hats(n_knots=5).fit(X)))
-
-
-def test_moments_of_equal_maps_add_up_and_of_others_do_not():
-    y = np.where(LABELS[TRAIN] == "yes", 1.0, -1.0)
-    whole = MappedMoments(HATS).add(X[:200], y[:200])
-    copy = pickle.loads(pickle.dumps(HATS))
-    assert copy is not HATS
-    other = MappedMoments(copy).add(X[90:200], y[90:200])
-    merged = MappedMoments(HATS).add(X[:90], y[:90]).merge(other)
-    np.testing.assert_allclose(merged.solve(ridge=0.1), whole.solve(ridge=0.1), atol=1e-10)
-    others = (
-        Hats(n_knots=6).fit(X[TRAIN] + 1.0),
-        Hats(n_knots=5).fit(X[TRAIN]),
-        Hats(n_knots=6).fit(X[TRAIN, :-1]),
-    )
-    for other in others:
-        with pytest.raises(ValueError, match="do not add up"):
-            whole.merge(MappedMoments(other))
-
-
-def test_empty_states_have_no_range():
-    """Neither 0 nor anything else has been seen, even if a grid is known."""
-    features = Identity.of(2)
-    rows, y = np.array([[5.0, -3.0], [6.0, -4.0], [7.0, -4.0]]), np.array([1.0, -1.0, 1.0])
-    whole = MappedMoments(features).add(rows, y)
-    for empty in (MappedMoments(features), whole.alike()):
-        again = MappedMoments.from_state(empty.state(), features).add(rows, y)
-        for one in (again, MappedMoments.from_state(again.state(), features)):
-            assert (one.low.tolist(), one.high.tolist()) == ([5.0, -4.0], [7.0, -3.0])
-            assert one.moments.digest() == whole.moments.digest()
 
 
 def test_descent_on_mapped_rows_needs_a_fitted_map():

@@ -22,8 +22,7 @@ from pairlearn import (
     Problem,
     roc_auc,
 )
-from pairlearn.solvers.closed_form.past import Past
-from pairlearn.solvers.closed_form.stream import MomentStream
+from pairlearn.solvers.closed_form.stream import MomentStream, Past
 
 N, D = 400, 5
 

@@ -15,6 +15,7 @@ from pairlearn.features import Identity, RandomFourier
 from pairlearn.models import read_model
 from pairlearn.solvers import Extents, ForgettingCertificate
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
+from pairlearn.solvers.closed_form.table import digest_of
 from pairlearn.solvers.rows import as_rows
 
 RNG = np.random.default_rng(3)
@@ -40,11 +41,11 @@ def test_the_coefficients_are_those_of_the_other_rows(features, make):
         model.partial_unfit(make(X[part]), LABELS[part])
     known = Identity.of(3) if features == "linear" else features
     extents = extents_of(known, as_rows(X))
-    never = MappedMoments(known, extents).add(make(X[left]), SIGNS[left])
+    never = MappedMoments.none(known, extents).plus(make(X[left]), SIGNS[left])
     assert model.coef_[0].tobytes() == never.problem().solve(0.01).tobytes()
     assert model.n_examples_ == 600
     assert model.data_fingerprint_ is None
-    model.forgetting_certificate_.verify(after=never.moments.state())
+    model.forgetting_certificate_.verify(after=never.table.state())
 
 
 def test_more_rows_than_were_learned_are_not_taken_back():
@@ -76,8 +77,8 @@ def test_weights_go_with_their_rows():
     weight = np.random.default_rng(1).integers(1, 4, 900) * 1.0
     model = model_of().fit(X, LABELS, sample_weight=weight)
     model.partial_unfit(X[:100], LABELS[:100], sample_weight=weight[:100])
-    expected = MappedMoments(Identity.of(3), Extents.of(as_rows(X)))
-    expected.add(X[100:], SIGNS[100:], example_weight=weight[100:])
+    expected = MappedMoments.none(Identity.of(3), Extents.of(as_rows(X)))
+    expected = expected.plus(X[100:], SIGNS[100:], weight[100:])
     # The weights of fit are divided by their mean, and rounded to 40 digits.
     np.testing.assert_allclose(model.coef_[0], expected.problem().solve(0.01), rtol=1e-9)
 
@@ -89,10 +90,10 @@ def test_an_outlier_leaves_no_trace():
     with pytest.warns(UserWarning, match="has the range"):
         model.partial_unfit(rows[-1:], labels[-1:])
     known = Identity.of(3)
-    never = MappedMoments(known, extents_of(known, as_rows(rows))).add(X, SIGNS)
+    never = MappedMoments.none(known, extents_of(known, as_rows(rows))).plus(X, SIGNS)
     assert model.coef_[0].tobytes() == never.problem().solve(0.01).tobytes()
     np.testing.assert_array_equal(
-        model.forgetting_certificate_.after, never.moments.digest(), err_msg="another state"
+        model.forgetting_certificate_.after, digest_of(never.table.state()), err_msg="another state"
     )
 
 
@@ -112,14 +113,14 @@ def test_threshold_and_probabilities_are_carried_over(decision):
 
 def test_the_certificate_is_json_and_is_verified():
     model = model_of().fit(X, LABELS)
-    before = model._kept.moments.moments.state()
+    before = model._kept.moments.table.state()
     model.partial_unfit(X[:10], LABELS[:10])
     found = model.forgetting_certificate_
     assert json.loads(found.to_json())["n_rows"] == 10
     assert ForgettingCertificate.from_json(found.to_json()) == found
     assert "ridge" in found.kept
-    rows = model._kept.moments.alike().add(X[:10][::-1], SIGNS[:10][::-1])
-    found.verify(before=before, rows=rows.moments.state())
+    rows = model._kept.moments.alike().plus(X[:10][::-1], SIGNS[:10][::-1])
+    found.verify(before=before, rows=rows.table.state())
     with pytest.raises(ValueError, match="the state 'after' has the digest"):
         found.verify(after=before)
     with pytest.raises(ValueError, match="pass before="):

@@ -99,11 +99,6 @@ def test_a_checkpoint_keeps_what_a_stream_goes_on_from():
             one.partial_fit(fresh[9:], labels[9:])
         assert np.array_equal(model.predict_proba(X), again.predict_proba(X))
         assert model.n_examples_ == again.n_examples_ == 330
-        state = model.stream_state()
-        state["decided"] = {"threshold": np.array(0.0), "isotonic_scores": np.array([1.0, 0.0]),
-                            "isotonic_values": np.array([0.0, 1.0])}  # fmt: skip
-        with pytest.raises(ValueError, match="no rising function"):
-            AUCClassifier(random_state=0).restore_stream(state)
 
 
 def test_forget_begins_anew():

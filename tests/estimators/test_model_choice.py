@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pairlearn.estimators.stack import choice
+from pairlearn.estimators.stack.blend import HeldOutScores
 from pairlearn.estimators.stack.choice import KINDS, choose_model, judge, make_model
-from pairlearn.estimators.stack.held_out import HeldOutScores
 from pairlearn.metrics import roc_auc
 
 

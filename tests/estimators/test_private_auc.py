@@ -29,10 +29,10 @@ from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce
 from pairlearn.privacy.accounting.certificate import Certificate, PrivacyWarning
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
+from pairlearn.privacy.bounds import PrivateBounds
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.quartiles import PrivateBounds
 
 DATA = Path(os.environ.get("PAIRLEARN_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 

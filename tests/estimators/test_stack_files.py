@@ -107,7 +107,7 @@ def test_other_members_are_refused(table, tmp_path):
 )
 def test_nodes_that_do_not_fit_are_refused(table, name, spoil):
     trees = tree_scores(clone(KINDS[1]).fit(*table), takes_gaps=True)
-    bad = replace(trees.nodes, **{name: spoil(getattr(trees.nodes, name))})
+    bad = {**trees.nodes, name: spoil(trees.nodes[name])}
     with pytest.raises(ModelFileError, match="do not fit together"):
         TreeScores.from_record(replace(trees, nodes=bad).to_record({}))
 
@@ -121,7 +121,7 @@ def test_numbers_beyond_single_precision_are_refused_as_by_scikit_learn(table):
 
 def test_a_stack_in_a_stack_is_refused(table):
     """A file of nested stacks took 200 times its size of memory."""
-    from pairlearn.estimators.stack.storage import _from_bytes
+    from pairlearn.estimators.stack.classifier import _from_bytes
 
     X, y = table
     members = [("a", HistGradientBoostingClassifier(max_iter=3, random_state=0))]

@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+import pairlearn.privacy.bounds as bounds_module
 from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateBounds
 from pairlearn.estimators.private.entries import FitEntry, audit_estimator
 from pairlearn.features import Hats
 from pairlearn.models import load_model
-from pairlearn.privacy.accounting.certificate import Release, accounting_problems
+from pairlearn.privacy.accounting.certificate import accounting_problems
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.audit.tape import recorded, replayed
+from pairlearn.privacy.bounds import bin_counts, bin_sensitivity, enough_in_a_bin, narrowed
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
-from pairlearn.privacy.narrowing import Bins, NoisyCounts, ask_table, enough_in_a_bin, narrowed
 from pairlearn.privacy.noise import NoiseSource
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
@@ -42,11 +43,9 @@ def test_how_many_a_bin_must_hold():
 
 def test_bounds_stay_where_an_end_holds_examples():
     setting = PublicSetting.make(1000, lower=[0.0], upper=[16.0], epsilon=8.0, delta=1e-3)
-    release = Release("counts", 16, 1.0, 10.0)
-    for at_the_end, stay in ((150.0, True), (0.0, False)):
-        counts = np.zeros(16)
-        counts[5], counts[15] = 1000.0 - at_the_end, at_the_end
-        found, _ = narrowed(setting, lambda *_, c=counts, **__: NoisyCounts(c, 1.0, release))
+    for at_the_end, stay in ((220, True), (0, False)):
+        rows = np.r_[np.full(1000 - at_the_end, 5.5), np.full(at_the_end, 15.5)][:, None]
+        found, _ = narrowed(setting, rows, NoiseSource(seed=0))
         assert ((found.lower[0], found.upper[0]) == (0.0, 16.0)) == stay
 
 
@@ -63,63 +62,52 @@ def test_sensitivity_of_the_counts(neighbours, with_persons):
     reached = 0.0
     for _ in range(400):
         d = int(rng.integers(1, 4))
-        features = rng.permutation(3)[:d]
-        bins = Bins(features, np.zeros(d), np.full(d, 16.0))
-        others = some_rows(rng, 5, 3)
-        mine = [some_rows(rng, int(rng.integers(1, 4)) if with_persons else 1, 3) for _ in range(2)]
+        ends = np.zeros(d), np.full(d, 16.0)
+        others = some_rows(rng, 5, d)
+        mine = [some_rows(rng, int(rng.integers(1, 4)) if with_persons else 1, d) for _ in range(2)]
         if rng.random() < 0.2:
-            mine = [np.full((1, 3), 0.0), np.full((1, 3), 16.0)]
-        grid = bins.grid(neighbours, mu=float(10 ** rng.uniform(-4, 1)))
+            mine = [np.full((1, d), 0.0), np.full((1, d), 16.0)]
         tables = []
         for rows in mine if neighbours == "replace" else [mine[0], mine[0][:0]]:
             persons = np.r_[np.arange(5), np.full(len(rows), 5)] if with_persons else None
-            counts = bins.counts(np.vstack([others, rows]), grid.steps, persons)
-            tables.append(counts / grid.steps)
+            tables.append(bin_counts(np.vstack([others, rows]), *ends, persons))
+        bound = bin_sensitivity(d, neighbours, persons=with_persons)
         distance = float(np.linalg.norm(tables[0] - tables[1]))
-        assert distance <= grid.sensitivity
-        reached = max(reached, distance / grid.sensitivity)
+        assert distance <= bound * (1 + 1e-12)
+        reached = max(reached, distance / bound)
     # The bound is attained up to rounding, so it is not wasteful.
     assert reached > 0.99
 
 
 @pytest.mark.parametrize("n", [10**6, 10**8, 1 << 40])
-def test_there_is_a_fine_grid_for_many_examples(n):
-    # 2^24 steps are the most that the noise can have.
-    scales = []
-
-    def ask(bins, *, neighbours, mu, name):
-        grid = bins.grid(neighbours, mu=mu)
-        scales.append(grid.scale)
-        assert grid.sensitivity < 1.05 * bins.sensitivity(neighbours)
-        middle = np.tile(np.eye(16)[7] * n, len(bins.features))
-        return NoisyCounts(middle, grid.scale / grid.steps, grid.release(name, len(middle)))
-
+def test_there_is_a_fine_grid_for_many_examples(n, monkeypatch):
+    # 2^24 steps are the most that the noise can have, and rounding is a small part of it.
+    middle = np.eye(16)[7] * n
+    monkeypatch.setattr(
+        bounds_module, "bin_counts", lambda rows, *_: np.tile(middle, rows.shape[1])
+    )
     setting = PublicSetting.make(n, lower=[0] * 3, upper=[1] * 3, epsilon=0.5, delta=1e-13)
-    after, releases = narrowed(setting, ask)
+    after, releases = narrowed(setting, np.zeros((1, 3)), NoiseSource(seed=0))
     assert len(releases) == 3
-    assert max(scales) <= 1 << 24
+    for k, release in zip((3, 3, 3), releases, strict=True):
+        assert release.sensitivity < 1.05 * bin_sensitivity(k, "replace")
     assert (after.upper - after.lower < 0.01).all()
 
 
 def test_counts_are_those_of_the_definition():
     rng = np.random.default_rng(1)
-    rows = some_rows(rng, 60, 3)
-    bins = Bins(np.array([2, 0]), np.array([0.0, -16.0]), np.array([16.0, 16.0]))
+    rows, ends = some_rows(rng, 60, 2), (np.array([0.0, -16.0]), np.array([16.0, 16.0]))
     persons = rng.permutation(np.arange(60) % 7)
     expected, by_person = np.zeros(32), np.zeros(32)
     for row, person in zip(rows, persons, strict=True):
-        for k, (j, low, step) in enumerate([(2, 0.0, 1.0), (0, -16.0, 2.0)]):
-            if not np.isnan(row[j]):
-                place = 16 * k + int(min(max((row[j] - low) / step, 0), 15))
+        for k, (low, step) in enumerate([(0.0, 1.0), (-16.0, 2.0)]):
+            if not np.isnan(row[k]):
+                place = 16 * k + int(min(max((row[k] - low) / step, 0), 15))
                 expected[place] += 1
                 by_person[place] += 1 / (persons == person).sum()
-    np.testing.assert_array_equal(bins.counts(rows, 1), expected)
-    assert bins.counts(rows, 1 << 20, persons) / 2**20 == pytest.approx(by_person, abs=1e-4)
-    each = bins.counts(rows, 8, np.arange(60))
-    np.testing.assert_array_equal(bins.counts(rows, 8), each)
-    # Sums over parts add up, whatever the parts.
-    parts = bins.counts(rows[:13], 4) + bins.counts(rows[13:], 4)
-    np.testing.assert_array_equal(parts, bins.counts(rows, 4))
+    np.testing.assert_array_equal(bin_counts(rows, *ends), expected)
+    assert bin_counts(rows, *ends, persons) == pytest.approx(by_person, abs=1e-4)
+    np.testing.assert_array_equal(bin_counts(rows, *ends, np.arange(60)), expected)
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(4000) // 2])
@@ -190,7 +178,7 @@ def test_codes_without_levels_keep_their_bounds():
 def test_the_belief_about_rare_classes_refers_to_the_public_middle():
     setting = PublicSetting.make(900, lower=[0.0] * 2, upper=[60.0] * 2, epsilon=2.0, delta=1e-3)
     rows = np.random.default_rng(4).normal([20.0, 2.0], 1.0, size=(900, 2))
-    found, _ = narrowed(setting, ask_table(rows, NoiseSource(seed=0)))
+    found, _ = narrowed(setting, rows, NoiseSource(seed=0))
     assert (found.upper < 30.0).all()
     assert found.lower[0] > 0.0
     assert found.lower[1] == 0.0
@@ -246,9 +234,9 @@ def test_a_user_with_all_rows_is_one(relation):
         others = np.r_[persons[stay], np.full(extra, 39)]
         noise = NoiseSource(seed=seed)
         with recorded() as record:
-            found, releases = narrowed(setting, ask_table(rows, noise, persons))
+            found, releases = narrowed(setting, rows, noise, persons)
         with replayed(record.outputs) as replay:
-            again, _ = narrowed(setting, ask_table(other, noise, others))
+            again, _ = narrowed(setting, other, noise, others)
         np.testing.assert_array_equal(found.lower, again.lower)
         assert found.budget == again.budget
         assert len(releases) == 3
@@ -275,7 +263,7 @@ def test_bounds_have_a_width_whatever_comes(rows, ends):
         setting = PublicSetting.make(
             50, lower=[ends[0]] * 2, upper=[ends[1]] * 2, epsilon=30.0, delta=1e-3
         )
-        found, _ = narrowed(setting, ask_table(rows, NoiseSource(seed=seed)))
+        found, _ = narrowed(setting, rows, NoiseSource(seed=seed))
         assert (found.lower < found.upper).all()
         assert (found.lower >= ends[0]).all()
         assert (found.upper <= ends[1]).all()
@@ -283,10 +271,8 @@ def test_bounds_have_a_width_whatever_comes(rows, ends):
 
 
 def test_no_warning_tells_of_a_record_where_the_width_of_bounds_is_beyond_float64():
-    bins = Bins(np.array([0]), np.array([-1.7e308]), np.array([1.7e308]))
+    ends = np.array([-1.7e308]), np.array([1.7e308])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for cell, place in ((-np.inf, 0), (-1e307, 7), (1e307, 8), (1e308, 12), (1.7e308, 15)):
-            assert bins.counts(np.array([[cell]]), 1).nonzero()[0].tolist() == [place]
-        edges = bins.inner_edges()[0]
-        assert (np.diff(edges) > 0).all()
+            assert bin_counts(np.array([[cell]]), *ends).nonzero()[0].tolist() == [place]

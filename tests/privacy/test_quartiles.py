@@ -18,8 +18,9 @@ from pairlearn.models import load_model
 from pairlearn.privacy.accounting.certificate import accounting_problems
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.audit.exact import check_entry
+from pairlearn.privacy.bounds import find_bounds, quartile_counts, quartile_sensitivity
+from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.quartiles import find_bounds, quartile_counts, quartile_sensitivity
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
 
@@ -76,18 +77,12 @@ def test_counts_are_those_of_the_definition():
 def test_bounds_of_normal_features_reach_three_deviations(search):
     rng = np.random.default_rng(2)
     rows = rng.normal([100.0, -3.0], [20.0, 200.0], size=(4000, 2))
-    noise = NoiseSource(seed=0)
-    lower, upper, releases = find_bounds(
-        rows,
-        search,
-        searched=np.ones(2, dtype=bool),
-        mu=1.0,
-        neighbours="replace",
-        noise=noise,
-        n_examples=4000,
-    )
+    setting = PublicSetting.make(4000, lower=[0, 0], upper=[1, 1], epsilon=4.5, delta=1e-3)
+    found, releases = find_bounds(rows, search, setting=setting, noise=NoiseSource(seed=0))
+    lower, upper = found.lower, found.upper
     assert len(releases) == search.levels
-    assert math.hypot(*(r.mu for r in releases)) == pytest.approx(1.0, rel=1e-5)
+    spent = math.hypot(*(r.mu for r in releases))
+    assert spent == pytest.approx(mu_of(4.5, 1e-3) * math.sqrt(0.2), rel=1e-5)
     # A last step of the first search is 40 wide: the narrow feature is known to that.
     assert 0.5 * (lower + upper) == pytest.approx([100.0, -3.0], abs=45.0)
     widths = upper - lower
@@ -180,10 +175,7 @@ def test_bounds_have_a_width_whatever_comes(rows):
                    PrivateBounds(1.0, 1.0 + 4e-16), PrivateBounds(1e308, 1.7e308),
                    PrivateBounds(-8e307, 8e307)):  # fmt: skip
         for seed in range(5):
-            noise = NoiseSource(seed=seed)
-            lower, upper, _ = find_bounds(
-                rows, search, searched=np.ones(2, dtype=bool), mu=0.5, neighbours="replace",
-                noise=noise, n_examples=50,
-            )  # fmt: skip
-            assert (lower < upper).all()
-            assert np.isfinite(upper - lower).all()
+            setting = PublicSetting.make(50, lower=[0, 0], upper=[1, 1], epsilon=1.0, delta=1e-3)
+            found, _ = find_bounds(rows, search, setting=setting, noise=NoiseSource(seed=seed))
+            assert (found.lower < found.upper).all()
+            assert np.isfinite(found.upper - found.lower).all()

@@ -8,8 +8,13 @@ from pairlearn.estimators.shared.judged_maps import JudgedMap
 from pairlearn.features import Hats, Identity, RandomFourier
 from pairlearn.features.base import map_into
 from pairlearn.solvers.closed_form import mapped_moments
-from pairlearn.solvers.closed_form.float_moments import FloatRows, RowsProblem
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of, score_mapped
+from pairlearn.solvers.closed_form.mapped_moments import (
+    FloatRows,
+    MappedMoments,
+    RowsProblem,
+    extents_of,
+    score_mapped,
+)
 from pairlearn.solvers.rows import as_rows
 from pairlearn.validation import DivergenceError
 
@@ -38,9 +43,9 @@ def test_models_are_those_of_exact_moments(name, weighted):
     features, weight = MAPS[name], WEIGHT if weighted else NONE
     own = weight if weighted else None
     given, train, rest = as_rows(X), np.arange(N) % 3 != 0, np.arange(N) % 3 == 0
-    exact = MappedMoments(features, extents_of(features, given, own))
-    exact.add(X[train], Y[train], example_weight=None if own is None else own[train])
-    expected = score_mapped(features, given, exact.solve(ridge=1e-3))
+    exact = MappedMoments.none(features, extents_of(features, given, own))
+    exact = exact.plus(X[train], Y[train], None if own is None else own[train])
+    expected = score_mapped(features, given, exact.problem().solve(1e-3))
     rows = FloatRows(features, given, weight)
     one, other = (rows.table(Y, np.flatnonzero(some)) for some in (train, rest))
     everything = one + other

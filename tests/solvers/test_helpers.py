@@ -9,9 +9,8 @@ from pairlearn.losses import Square, SquaredHinge
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.closed_form.fisher import fisher_direction, with_fisher
 from pairlearn.solvers.closed_form.grid import Extents
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, score_mapped
 from pairlearn.solvers.exact.batch import PairObjective, pair_mean
-from pairlearn.solvers.rows import DenseRows, as_rows, check_squares, mean_pair_distance
+from pairlearn.solvers.rows import DenseRows, check_squares, mean_pair_distance
 from pairlearn.solvers.streams.order import OrderWatch
 from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.solvers.support import check_parts
@@ -34,17 +33,6 @@ def test_with_fisher():
     assert (
         repr(with_fisher(np.array([0.0, 1.0]), 0.5, DenseRows(X), y).round(3))
         == "array([0.5, 0.5])"
-    )
-
-
-def test_mappedmoments():
-    from pairlearn.features import Hats
-
-    X, y = np.arange(8.0)[:, None], np.array([-1, -1, 1, 1, 1, 1, -1, -1])
-    moments = MappedMoments(Hats(n_knots=8).fit(X)).add(X[:5], y[:5]).add(X[5:], y[5:])
-    assert (
-        repr(score_mapped(moments.features, as_rows(X), moments.solve(ridge=1e-6)).round(1) + 0.0)
-        == "array([0., 0., 1., 1., 1., 1., 0., 0.])"
     )
 
 

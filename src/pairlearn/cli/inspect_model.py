@@ -71,7 +71,7 @@ def _members(record: ModelRecord) -> list[dict[str, Any]]:
     """Return the members of a stack."""
     if record.estimator != "AUCStack":
         return []
-    from pairlearn.estimators.stack.storage import described_members
+    from pairlearn.estimators.stack.classifier import described_members
 
     return described_members(record)
 

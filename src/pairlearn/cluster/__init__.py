@@ -3,8 +3,8 @@
 
 An engine is ``run(statistic) -> state`` over partitioned rows: `OnDask`, `OnArrow` (DuckDB,
 Polars, Arrow), `OnSpark`, or a function of your own. A statistic (`statistic.Statistic`)
-makes a state of a chunk, and states merge. `fitting` begins a fit; `auc`, `multiclass`, `metric`
-and `ranking` know what to ask. `sql` sums moments inside a database, `spark` has an estimator of
+makes a state of a chunk, and states merge. `fitting` begins a fit; `auc`, `multiclass` and
+`ranking` know what to ask. `sql` sums moments inside a database, `spark` has an estimator of
 ``pyspark.ml``.
 """
 
@@ -22,8 +22,7 @@ _load, __dir__, __all__ = door(
         "concordance": "ConcordanceSketch MergedConcordance",
         "dask": "OnDask WorkersLostError predict_on",
         "fitting": "fit_on score_on",
-        "metric": "metric_of",
-        "moments": "ColumnExtents LabelMoments LabelledMoments PairScatters",
+        "moments": "ColumnExtents LabelMoments LabelledMoments",
         "passes": "ClusterReport RowsChangedError",
         "queries": "QueryGradient QueryMoments QueryPairs",
         "sample": "RowSample SampledRows",

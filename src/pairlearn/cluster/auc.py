@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.cluster.moments import ColumnExtents, LabelledMoments, LabelMoments
+from pairlearn.cluster.moments import ColumnExtents, LabelledMoments, LabelMoments, in_order
 from pairlearn.cluster.passes import ClusterReport, Passes, class_weights, nameless, refuse_others
 from pairlearn.cluster.sample import RowSample, SampledRows
 from pairlearn.cluster.scores import HistogramAUC, ScoreHistogram, score_edges, score_range
@@ -44,7 +44,6 @@ from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Moments
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import seed_of
 from pairlearn.losses import LOSSES, PairLoss
-from pairlearn.solvers.closed_form.exact_sums import ExactSums
 from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
 from pairlearn.solvers.rows import DenseRows
@@ -215,7 +214,7 @@ def _moments(passes: Passes, features: FeatureMap, first: _First, solver: Moment
     """Return the moments of all mapped rows."""
     linear, m = isinstance(features, Identity), features.n_outputs
     if first.moments is not None:
-        return _as_mapped(MappedMoments(features, grid=solver.grid(m)), first.moments)
+        return MappedMoments.none(features, grid=solver.grid(m)).holding(first.moments.table[::-1])
     extents = first.extents
     if not linear and features.bounds().is_finite:
         bounds = extents_of(features, DenseRows(first.sample.X))
@@ -225,13 +224,7 @@ def _moments(passes: Passes, features: FeatureMap, first: _First, solver: Moment
         extents = passes(Mapped(ColumnExtents(), features), "ranges of mapped rows")
     asked: Statistic = LabelMoments(grid=Grid.of(extents))
     found = passes(asked if linear else Mapped(asked, features), "moments")
-    return _as_mapped(MappedMoments(features, extents), found)
-
-
-def _as_mapped(empty: MappedMoments, found: LabelledMoments) -> MappedMoments:
-    """Return moments with the sums of two classes, the positive one first."""
-    empty.moments.sums = found.sums[1], found.sums[0]
-    return empty
+    return MappedMoments.none(features, extents).holding(found.table[::-1])
 
 
 def _histogram(
@@ -265,7 +258,7 @@ def _adopted(
     histogram: HistogramAUC,
 ) -> AUCClassifier:
     """Return the model with its coefficients, threshold and probabilities."""
-    counts, n = moments.moments.counts[::-1], histogram.n_examples
+    counts, n = moments.values.counts[::-1], histogram.n_examples
     scores, is_positive, weight = histogram.bins.points()
     # As numbers of examples, whatever the unit of their weights.
     weight = weight * (n / weight.sum())
@@ -326,8 +319,8 @@ def forget_on(
     (True, 250)
     """
     whole, unit = model.kept_moments(), model.kept_unit()
-    empty, features = whole.alike(), whole.features
-    asked: Statistic = LabelMoments(len(model.classes_) + 1, empty.moments.grid)
+    rows, features = whole.alike(), whole.features
+    asked: Statistic = LabelMoments(len(model.classes_) + 1, whole.grid)
     if not isinstance(features, Identity):
         asked = Mapped(asked, features)
     both = Together({"moments": _Divided(asked, unit), "weights": WeightFacts()})
@@ -338,13 +331,10 @@ def forget_on(
     gone: LabelledMoments | None = found["moments"]
     if gone is not None:
         check_known(gone.classes, model.classes_)
-        by_label = dict(zip(gone.classes.tolist(), gone.sums, strict=True))
-        none = ExactSums.none(gone.sums[0].grid)
-        negative, positive = (by_label.get(c, none) for c in model.classes_.tolist())
-        empty.moments.sums = positive, negative
+        rows = whole.holding(in_order(gone.table, gone.classes, model.classes_)[::-1])
     span = float(facts["lightest"]), float(facts["heaviest"])
     weighed, zeros = bool(facts["all_given"]), bool(facts["zeros"])
-    return model.take_back(empty, int(facts["n_rows"]), span=span, weighed=weighed, zeros=zeros)
+    return model.take_back(rows, int(facts["n_rows"]), span=span, weighed=weighed, zeros=zeros)
 
 
 class _Divided(Statistic):

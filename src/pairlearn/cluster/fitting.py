@@ -18,7 +18,6 @@ from pairlearn.validation import check_fraction
 _TRAINERS = {
     "AUCClassifier": ("auc", "train_auc"),
     "MulticlassAUCClassifier": ("multiclass", "train_multiclass"),
-    "MetricLearner": ("metric", "train_metric"),
     "PairwiseRanker": ("ranking", "train_ranker"),
 }
 #: Scores between two edges of the histogram of very many scores, as a share.
@@ -36,12 +35,12 @@ def fit_on(
         `OnDask`, `OnArrow` or `OnSpark`; or a function that takes a
         statistic, calls ``statistic.partial_state(X, y, sample_weight)`` for each partition and
         returns ``statistic.merge_all(states)``. It has to give the same rows in every pass.
-    estimator : AUCClassifier, MulticlassAUCClassifier, MetricLearner or PairwiseRanker
+    estimator : AUCClassifier, MulticlassAUCClassifier or PairwiseRanker
         What to fit. `AUCClassifier` is trained by class moments (``solver="auto"``, `Moments` or
         `Exact`, with the square loss): the model of ``AUCClassifier(solver=Moments(...))`` on one
         machine, with ``ranges`` bit for bit, for any partitions. `MulticlassAUCClassifier` takes
-        the square loss, `MetricLearner` gets the metric of class moments (`metric_of`), and
-        `PairwiseRanker` needs partitions of whole queries, and takes any convex loss.
+        the square loss, and `PairwiseRanker` needs partitions of whole queries, and takes any
+        convex loss.
     progress : callable, optional
         Called before each pass with its number and its purpose.
 

@@ -8,9 +8,8 @@ all examples together. The difference of both is the sum over pairs of different
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,8 @@ from numpy.typing import NDArray
 from pairlearn.cluster.rows import Chunk, as_chunk, comparable, labels_of, same_width
 from pairlearn.cluster.statistic import State, Statistic
 from pairlearn.estimators.shared.examples import two_classes
-from pairlearn.solvers.closed_form.exact_sums import ExactSums, packed_sums, unpacked_sums
 from pairlearn.solvers.closed_form.grid import FINE, Extents, Grid
-from pairlearn.solvers.closed_form.moment_values import MomentValues, values_of
-from pairlearn.solvers.closed_form.moments import add_classes
+from pairlearn.solvers.closed_form.table import MomentValues, Table
 from pairlearn.solvers.rows import as_rows
 from pairlearn.typing import Vector
 
@@ -30,24 +27,13 @@ from pairlearn.typing import Vector
 _MOST_NUMBERS = 2e8
 #: The approximate number of values that are multiplied at once.
 _NUMBERS = 131_072
+#: What a state tells of each class beside its sums.
+_FACTS = ("squares", "n_examples")
 #: Why examples are not taken back.
 _NOT_AMONG = (
     "These examples are not all among those of the state; take back only examples that were added, "
     "with their labels and weights."
 )
-
-
-@dataclass(frozen=True, eq=False)
-class PairScatters:
-    """Means over pairs of (x - x')(x - x')': of equal labels, and of different ones."""
-
-    similar: Vector
-    dissimilar: Vector
-
-    def scaled(self, weights: Vector) -> PairScatters:
-        """Return the scatters of columns that are multiplied by these weights."""
-        outer = np.outer(weights, weights)
-        return PairScatters(self.similar * outer, self.dissimilar * outer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +46,13 @@ class LabelledMoments:
     squares: Vector
     #: Numbers of examples.
     n_examples: NDArray[np.int64]
-    #: The exact sums of each class, on one grid.
-    sums: list[ExactSums]
+    #: The exact sums of the classes.
+    table: Table
 
-    @cached_property
+    @property
     def values(self) -> MomentValues:
         """Sums of weights, means and covariances of all classes."""
-        return values_of(self.sums)
+        return self.table.values()
 
     @property
     def counts(self) -> Vector:
@@ -86,26 +72,7 @@ class LabelledMoments:
     def two_classes(self) -> MomentValues:
         """Return the moments of the two classes, the larger label being positive."""
         two_classes(self.classes)
-        return values_of(self.sums[::-1])
-
-    def pair_scatters(self) -> PairScatters:
-        """Return the mean scatters of pairs; a pair weighs the product of both examples."""
-        n = self.counts
-        total = float(n.sum())
-        mean = n @ self.means / total
-        gaps = self.means - mean
-        everything = self.scatters.sum(axis=0) + (gaps * n[:, None]).T @ gaps
-        similar = np.tensordot(n, self.scatters, axes=1)
-        n_similar = float((n**2 - self.squares).sum())
-        n_dissimilar = total**2 - float((n**2).sum())
-        if not n_similar > 0 or len(n) < 2:
-            raise ValueError(
-                f"Metric learning needs two labels and two examples of one of them, got "
-                f"{len(n)} labels."
-            )
-        return PairScatters(
-            2.0 * similar / n_similar, 2.0 * (total * everything - similar) / n_dissimilar
-        )
+        return self.table[::-1].values()
 
 
 class ColumnExtents(Statistic):
@@ -132,15 +99,8 @@ class ColumnExtents(Statistic):
     def finish(self, state: State) -> Extents:
         """Return the extents of all rows."""
         own = self.needs(state)
-        return Extents(
-            own["low"],
-            own["high"],
-            own["exponents"],
-            own["n_values"],
-            float(own["largest_weight"]),
-            bool(own["whole_weights"]),
-            int(own["n_rows"]),
-        )
+        plain: dict[str, Any] = {k: v if v.ndim else v.item() for k, v in own.items()}
+        return Extents(**plain)
 
 
 class LabelMoments(Statistic):
@@ -198,88 +158,63 @@ class LabelMoments(Statistic):
         if grid is None:
             grid = Grid.of(_extents(chunk), bits=FINE)
         same_width(d, grid.n_features)
-        sums = [ExactSums.none(grid) for _ in classes]
+        table = Table.none(d, k, grid=grid)
         given = chunk.given_weight
         if given is not None:
             grid.check_weights(given)
         for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
             weight = None if given is None else given[now]
-            sums = add_classes(sums, as_rows(block, finite=True), code[now], weight)
+            table = table.plus(as_rows(block, finite=True).matrix, code[now], weight)
         return {
             "classes": classes,
             "squares": np.bincount(code, chunk.weight**2, minlength=k),
             "n_examples": np.bincount(code, minlength=k),
-            **packed_sums(sums),
+            **table.state(),
         }
 
     def combine(self, a: State, b: State) -> State:
         """Merge class by class."""
-        return self._joined([a, b])
+        return self._joined(a, b, 1)
 
     def without(self, state: State, gone: State) -> State:
-        """Return the state without the examples of another one, as if they had never come.
-
-        Parameters
-        ----------
-        state, gone : dict of ndarray
-            States on one grid; the examples of `gone` are among those of `state`.
-
-        Returns
-        -------
-        dict of ndarray
-            The state of the other examples; empty if there are none.
-        """
+        """Return the state without the examples of another one, as if they had never come."""
         if not gone:
             return state
         if not state:
             raise ValueError(_NOT_AMONG)
-        return self._joined([state, gone], -1)
+        return self._joined(state, gone, -1)
 
-    def _joined(self, states: Sequence[State], sign: int = 1) -> State:
+    def _joined(self, first: State, second: State, sign: int) -> State:
         """Return the sum of two states, or the first without the second."""
-        first, second = states
         same_width(len(first["exponents"]), len(second["exponents"]))
         comparable(first["classes"], second["classes"])
         classes = np.unique(np.concatenate([first["classes"], second["classes"]]))
         self._check_classes(classes)
-        ours, theirs = _sums_of(first), _sums_of(second)
-        grid = ours[0].grid
-        # What is taken back lies on the grid of the state, or was never in it.
-        if sign > 0 and not grid.same_as(theirs[0].grid):
-            grid = grid.common(theirs[0].grid)
-        sums = {
-            label: one.on(grid) for label, one in zip(first["classes"].tolist(), ours, strict=True)
-        }
-        for label, one in zip(second["classes"].tolist(), theirs, strict=True):
-            before = sums.get(label, ExactSums.none(grid))
-            sums[label] = before.joined(one.on(grid), sign)
-        facts = {}
-        for name in ("squares", "n_examples"):
-            facts[name] = np.zeros(len(classes), dtype=first[name].dtype)
-            for state, way in ((first, 1), (second, sign)):
-                facts[name][np.searchsorted(classes, state["classes"])] += way * state[name]
-        every = [sums[label] for label in classes.tolist()]
+        ours, theirs = (
+            in_order(Table.from_state(one), one["classes"], classes) for one in (first, second)
+        )
+        table = ours + theirs if sign > 0 else ours - theirs
+        facts = {name: np.zeros(len(classes), first[name].dtype) for name in _FACTS}
+        for name, values in facts.items():
+            values[np.searchsorted(classes, first["classes"])] += first[name]
+            values[np.searchsorted(classes, second["classes"])] += sign * second[name]
         counts = facts["n_examples"]
-        if sign < 0 and not all(
-            one.is_possible() and n >= 0 and (n > 0 or not one.total)
-            for one, n in zip(every, counts, strict=True)
+        empty = (table.totals == 0).astype(bool)
+        if sign < 0 and not (
+            table.is_possible() and (counts >= 0).all() and empty[counts == 0].all()
         ):
             raise ValueError(_NOT_AMONG)
         left = np.flatnonzero(counts)
         if not len(left):
             return {}
-        return {
-            "classes": classes[left],
-            **{name: values[left] for name, values in facts.items()},
-            **packed_sums([every[k] for k in left]),
-        }
+        facts = {name: values[left] for name, values in facts.items()}
+        return {"classes": classes[left], **facts, **table[left].state()}
 
     def finish(self, state: State) -> LabelledMoments:
         """Return the moments."""
         state = self.needs(state)
-        return LabelledMoments(
-            state["classes"], state["squares"], state["n_examples"], _sums_of(state)
-        )
+        facts = {name: state[name] for name in ("classes", *_FACTS)}
+        return LabelledMoments(**facts, table=Table.from_state(state))
 
     def _check_classes(self, classes: NDArray[Any]) -> None:
         if len(classes) > self.max_classes:
@@ -290,9 +225,13 @@ class LabelMoments(Statistic):
             )
 
 
-def _sums_of(state: State) -> list[ExactSums]:
-    # What a partition has sent is what this program has made.
-    return unpacked_sums(state, len(state["classes"]), checked=False)
+def in_order(table: Table, labels: Iterable[Any], wanted: NDArray[Any]) -> Table:
+    """Return the exact sums of labels in another order; a label without rows has zeros."""
+    sums = np.zeros((len(wanted), *table.sums.shape[1:]), dtype=object)
+    places = {label: k for k, label in enumerate(wanted.tolist())}
+    for label, own in zip(np.asarray(labels).tolist(), table.sums, strict=True):
+        sums[places[label]] = own
+    return Table(sums, table.grid)
 
 
 def _extents(chunk: Chunk) -> Extents:

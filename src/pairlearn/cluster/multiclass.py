@@ -14,7 +14,7 @@ import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.cluster.moments import ColumnExtents, LabelledMoments, LabelMoments
+from pairlearn.cluster.moments import ColumnExtents, LabelMoments
 from pairlearn.cluster.passes import (
     ClusterReport,
     ColumnSpreads,
@@ -29,7 +29,7 @@ from pairlearn.cluster.statistic import Together
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.class_moments import ClassSystems
 from pairlearn.estimators.shared.examples import check_many_classes, see_features
-from pairlearn.estimators.shared.scaling import Columns, is_scaled
+from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.folds import seed_of
 from pairlearn.solvers.closed_form.grid import Grid
@@ -45,20 +45,6 @@ _HEEDED = ("loss", "solver", "scaling", "class_weight", "validation_fraction", "
            "random_state")  # fmt: skip
 
 
-def moments_and_sample(
-    passes: Passes, rng: np.random.Generator, sample_size: int
-) -> tuple[LabelledMoments, Columns, SampledRows]:
-    """Return moments of all classes, facts of the columns, and a sample of each class."""
-    asked = {
-        "extents": ColumnExtents(),
-        "columns": ColumnSpreads(),
-        "sample": RowSample(sample_size, seed_of(rng)),
-    }
-    found = passes(Together(asked), "sample and ranges")
-    moments = passes(LabelMoments(_MOST_CLASSES, Grid.of(found["extents"])), "moments")
-    return moments, found["columns"], found["sample"]
-
-
 def train_multiclass(passes: Passes, estimator: MulticlassAUCClassifier) -> MulticlassAUCClassifier:
     """Return the classifier that an engine trains; see `fit_on`."""
     refuse_others(estimator, _HEEDED)
@@ -72,7 +58,14 @@ def train_multiclass(passes: Passes, estimator: MulticlassAUCClassifier) -> Mult
     ridge = ridge_of(estimator.solver, "exact")
     exact = Exact() if ridge is None else Exact(ridge)
     rng = check_generator(estimator.random_state)
-    moments, columns, sample = moments_and_sample(passes, rng, _SAMPLE)
+    asked = {
+        "extents": ColumnExtents(),
+        "columns": ColumnSpreads(),
+        "sample": RowSample(_SAMPLE, seed_of(rng)),
+    }
+    found = passes(Together(asked), "sample and ranges")
+    columns, sample = found["columns"], found["sample"]
+    moments = passes(LabelMoments(_MOST_CLASSES, Grid.of(found["extents"])), "moments")
     classes, values = moments.classes, moments.values
     if len(classes) < 2:
         raise ValueError(

@@ -2,7 +2,7 @@
 """Private pairwise learning: begin with `PrivateAUCClassifier.fit` and follow what it calls.
 
 `records` reads private data cell by cell, `release` is the one door to noise (paid for by the
-ledger of `accounting`), `mechanisms` learn from noisy releases, `narrowing` and `quartiles` find
+ledger of `accounting`), `mechanisms` learn from noisy releases, `bounds` finds
 bounds, `public_maps` makes maps of public numbers, `votes`, `evaluation` and `selection` answer
 other questions, and `audit` attacks all of it. Each claim has a lemma in
 ``docs/privacy/lemmas.md``. `recipes` holds the paper's own private algorithms.
@@ -23,6 +23,7 @@ __getattr__, __dir__, __all__ = door(
         "audit.mechanism": "check_mechanism",
         "audit.neighbours": "neighbouring_tables",
         "audit.public": "audit_entry",
+        "bounds": "PrivateBounds find_bounds",
         "evaluation": "PrivateAUC PrivateROC private_roc_auc private_roc_curve",
         "mechanisms.all_pairs": "AllPairsGradient",
         "mechanisms.base": "Mechanism PrivateFit PublicSetting certify",
@@ -32,7 +33,6 @@ __getattr__, __dir__, __all__ = door(
         "mechanisms.tree": "TreeStatistics",
         "noise": "NoiseSource",
         "planner": "PrivacyPlan expected_auc plan",
-        "quartiles": "PrivateBounds find_bounds",
         "recipes": "PRIVATE_RECIPES",
         "release": "release_vector",
         "scores_of_each": "scores_of_each",

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.bounds import fewest_examples
 from pairlearn.privacy.mechanisms.base import STANDARD_RANGE
 from pairlearn.privacy.mechanisms.centred import LAST_RADIUS, last_round
 from pairlearn.privacy.mechanisms.sufficient_statistics import Weights
-from pairlearn.privacy.narrowing import fewest_examples
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_positive
 

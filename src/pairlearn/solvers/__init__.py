@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = door(
     {
         "closed_form.forgetting": "ForgettingCertificate",
         "closed_form.grid": "Extents Grid",
-        "closed_form.moment_values": "MomentValues",
+        "closed_form.table": "MomentValues",
         "closed_form.moments": "ClassMoments solve_square_auc",
         "closed_form.opauc": "OPAUC",
         "descent.localized": "LocalizedSGD",

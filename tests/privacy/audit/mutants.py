@@ -20,15 +20,14 @@ import pairlearn.estimators.private.auc as auc_module
 import pairlearn.estimators.private.base as mixin_module
 import pairlearn.estimators.private.entries as entries_module
 import pairlearn.estimators.private.ratings as ratings_module
+import pairlearn.privacy.bounds as bounds_module
 import pairlearn.privacy.evaluation as evaluation_module
 import pairlearn.privacy.mechanisms.all_pairs as gradient_module
 import pairlearn.privacy.mechanisms.centred as centred_module
 import pairlearn.privacy.mechanisms.noisy_sgd as noisy_module
 import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
 import pairlearn.privacy.mechanisms.tree as tree_module
-import pairlearn.privacy.narrowing as narrowing_module
 import pairlearn.privacy.persons as persons_module
-import pairlearn.privacy.quartiles as quartiles_module
 import pairlearn.privacy.release as release_module
 import pairlearn.privacy.selection as selection_module
 from pairlearn import (
@@ -318,7 +317,7 @@ STATISTICS = [
            entry("groups"), rewritten(statistics_module, "_means_of_persons", " / counts[:, None]",
                                       " / np.maximum(counts - 1, 1)[:, None]"), AWAY, always=True),
     Mutant("sums for means of persons in the search of bounds", "a person counts as many",
-           entry("bounds"), rewritten(quartiles_module, "quartile_counts", "sums / n_rows",
+           entry("bounds"), rewritten(bounds_module, "quartile_counts", "sums / n_rows",
                                       "sums"), AWAY),
     Mutant("each row is a person", "a person with many rows counts as many",
            lambda: FitEntry(PrivateAUCClassifier(**OPTIONS), **SIZE, persons=True),
@@ -357,7 +356,7 @@ STATISTICS = [
            entry("bounds"), unlisted,
            "are listed"),
     Mutant("half the sensitivity of the search of bounds", "epsilon is larger than stated",
-           entry("bounds"), rewritten(quartiles_module, "quartile_sensitivity",
+           entry("bounds"), rewritten(bounds_module, "quartile_sensitivity",
                                       "math.sqrt((32.0 if", "0.5 * math.sqrt((32.0 if"), AWAY),
 ]  # fmt: skip
 
@@ -633,11 +632,11 @@ UNITS = [
     Mutant("rows without an id are one person", "he or she is replaced when one row goes",
            entry("groups", neighbours="add_remove"), nobody_is_a_person, AWAY, always=True),
     Mutant("counts of persons summed in a look", "a person with many rows counts as many",
-           entry("narrowing"), rewritten(narrowing_module.Bins, "counts", SHARED, "found"), AWAY,
+           entry("narrowing"), rewritten(bounds_module, "bin_counts", SHARED, "found"), AWAY,
            always=True),
     Mutant("counts of persons summed in a look, removed", "a person with many rows counts as many",
            entry("narrowing", neighbours="add_remove"),
-           rewritten(narrowing_module.Bins, "counts", SHARED, "found"), AWAY),
+           rewritten(bounds_module, "bin_counts", SHARED, "found"), AWAY),
     Mutant("looks that are not paid for", "their epsilon is not counted", entry("narrowing"),
            rewritten(mixin_module, "narrowed", "math.sqrt(1.0 - spent)", "1.0"),
            "certificate claims"),
@@ -647,16 +646,13 @@ UNITS = [
     Mutant("looks that are not listed", "their epsilon is not counted", entry("narrowing"),
            unlisted, "are listed"),
     Mutant("half the noise in looks", "epsilon is larger than stated", entry("narrowing"),
-           rewritten(mixin_module, "ask_table", "protect_integers(whole, grid.scale)",
-                     "protect_integers(whole, grid.scale // 2)"), AWAY),
-    Mutant("looks without noise", "the counts leave", entry("narrowing"),
-           rewritten(mixin_module, "ask_table", "noise.protect_integers(whole, grid.scale)",
-                     "whole"), "are listed"),
+           rewritten(mixin_module, "narrowed", "sensitivity * relative_slack",
+                     "0.5 * sensitivity"), AWAY),
     Mutant("bounds narrowed by counts without noise", "one person decides on the bounds",
            entry("narrowing"),
-           rewritten(mixin_module, "ask_table", "noise.protect_integers(whole, grid.scale)",
-                     "(0 * noise.protect_integers(whole, grid.scale) + whole)"),
-           "released on the neighbour"),
+           rewritten(mixin_module, "narrowed", "counts.reshape(-1, _BINS) / n,",
+                     "bin_counts(rows[:, features], before, after, persons)"
+                     ".reshape(-1, _BINS) / n,"), "released on the neighbour"),
     Mutant("sums for means in the intercept of persons", "a person with many rows counts as many",
            entry("entropy-groups"),
            rewritten(noisy_module.NoisySGD, "_regression", "1.0 / np.bincount(persons)[persons]",

@@ -42,7 +42,7 @@ def train_privately(
     from pairlearn.estimators.shared.examples import see_columns
     from pairlearn.models import write_model
     from pairlearn.privacy.accounting.ledger import BudgetExceededError
-    from pairlearn.privacy.quartiles import PrivateBounds
+    from pairlearn.privacy.bounds import PrivateBounds
     from pairlearn.streams.readers.schema import Schema
 
     refuse_beside_private("data", "output", "as_json", "model", "feature_map", "settings")

@@ -37,7 +37,6 @@ OWNED = {
     "random_state": "use --seed.",
     "callbacks": "functions can be given in Python only.",
     "warm_start": "each run of the program trains a new model.",
-    "client": "use --dask.",
     "progress": "functions can be given in Python only.",
 }
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from pairlearn.cluster.arrow import BATCH_ROWS, OnArrow
-from pairlearn.cluster.moments import ColumnExtents, LabelMoments
+from pairlearn.cluster.moments import ColumnExtents, LabelMoments, in_order
 from pairlearn.cluster.passes import Passes
 from pairlearn.cluster.statistic import Together
 from pairlearn.estimators.auc.classifier import AUCClassifier
@@ -23,11 +23,11 @@ from pairlearn.estimators.shared.examples import two_classes
 from pairlearn.estimators.shared.solvers import Moments
 from pairlearn.features import Identity
 from pairlearn.losses import Square
-from pairlearn.solvers.closed_form.exact_sums import packed_sums
 from pairlearn.solvers.closed_form.forgetting import ForgettingCertificate
 from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.closed_form.moments import ClassMoments
+from pairlearn.solvers.closed_form.table import Table
 from pairlearn.solvers.solution import Trace
 from pairlearn.validation import check_positive
 
@@ -90,7 +90,8 @@ class TableMoments:
     def merge(self, other: TableMoments) -> TableMoments:
         """Return the moments of the rows of both."""
         self._like(other)
-        both = ClassMoments.from_state(self.moments.state()).merge(other.moments)
+        assert self.moments.table is not None
+        both = ClassMoments.of(self.moments.table).merge(other.moments)
         n_rows = self.extents.n_rows + other.extents.n_rows
         return replace(
             self,
@@ -159,8 +160,8 @@ class TableMoments:
         if not self.moments.counts.all():
             raise ValueError("no row of one of the classes is there; a model needs both classes.")
         features = Identity.of(len(self.feature_names))
-        reach = {"low": self.extents.low, "high": self.extents.high}
-        mapped = MappedMoments.from_state({**self.moments.state(), **reach}, features)
+        assert self.moments.table is not None
+        mapped = MappedMoments(features, self.moments.table, self.extents.low, self.extents.high)
         if scaling is not None:
             warn_of_wide_ranges(mapped)
         loss = Square()
@@ -245,11 +246,9 @@ def batch_moments(
         both = Together({"extents": ColumnExtents(), "moments": LabelMoments(grid=like.grid)})
         results = passes(both, "moments")
         reach, found = _widened(like.extents, results["extents"]), results["moments"]
-    grid = found.sums[0].grid
-    by_label = dict(zip(found.classes.tolist(), found.sums, strict=True))
-    n_rows = dict(zip(found.classes.tolist(), found.n_examples.tolist(), strict=True))
+    n, names = int(found.n_examples.sum()), engine.feature_names
     weighed = weight is not None
-    return table_moments(by_label, n_rows, engine.feature_names, reach, grid, like, weighed=weighed)
+    return table_moments(found.table, found.classes, n, names, reach, like, weighed=weighed)
 
 
 def check_weight(weight: str | None, like: TableMoments | None) -> None:
@@ -272,35 +271,31 @@ def _widened(extents: Extents, other: Extents) -> Extents:
 
 
 def table_moments(
-    by_label: dict[Any, Any],
-    n_rows: dict[Any, int],
+    table: Table,
+    labels: Sequence[Any] | NDArray[Any],
+    n_rows: int,
     feature_names: Sequence[str],
     extents: Extents,
-    grid: Grid,
     like: TableMoments | None,
     *,
     weighed: bool,
 ) -> TableMoments:
-    """Return the moments of exact sums by label; `like` allows a label to be absent."""
-    from pairlearn.solvers.closed_form.exact_sums import ExactSums
-
-    labels = np.array(sorted(by_label))
+    """Return the moments of exact sums of labels; `like` allows a label to be absent."""
+    present = np.asarray(labels).tolist()
     if like is None:
-        two_classes(labels)
-        classes = labels
+        classes = np.array(sorted(present))
+        two_classes(classes)
     else:
         classes = like.classes
-        unknown = [label for label in by_label if label not in classes.tolist()]
+        unknown = [label for label in present if label not in classes.tolist()]
         if unknown:
             raise ValueError(f"the label {unknown[0]!r} is neither of {classes.tolist()}.")
-    negative, positive = (by_label.get(label, ExactSums.none(grid)) for label in classes.tolist())
-    state, n = packed_sums((positive, negative)), int(sum(n_rows.values()))
     # A statement is written for the number of rows that the extents tell.
     return TableMoments(
-        ClassMoments.from_state(state),
+        ClassMoments.of(in_order(table, labels, classes)[::-1]),
         classes,
         tuple(feature_names),
-        replace(extents, n_rows=max(extents.n_rows, n)),
-        n,
+        replace(extents, n_rows=max(extents.n_rows, n_rows)),
+        n_rows,
         weighed,
     )

@@ -14,8 +14,8 @@ from pairlearn.cluster.columns import number_of
 from pairlearn.cluster.sql.dialects import Dialect
 from pairlearn.cluster.sql.moments import TableMoments, check_weight, table_moments
 from pairlearn.cluster.sql.statements import MomentsSelect, Rows, exponents_sql, extents_sql
-from pairlearn.solvers.closed_form.exact_sums import ExactSums
 from pairlearn.solvers.closed_form.grid import Extents, Grid
+from pairlearn.solvers.closed_form.table import Table
 
 #: Runs a statement; returns its rows.
 Execute = Callable[[str], Sequence[Sequence[Any]]]
@@ -136,8 +136,7 @@ def read_moments(
     floats rounds. `like` are moments whose labels to take; one of them may then be absent.
     """
     check_weight(select.rows.weight, like)
-    by_label: dict[Any, ExactSums] = {}
-    n_rows: dict[Any, int] = {}
+    labels, known, n_rows = [], [], 0
     if not result:
         raise ValueError("the statement gives no row: the table is empty, or all weights are 0.")
     for label, count, *_ in result:
@@ -167,15 +166,12 @@ def read_moments(
                 "grid does not hold, or a value beyond the extents that the statement was written "
                 "for; leave them out (WHERE ... IS NOT NULL), or ask for the extents anew."
             )
-        total, sums, products = select.sums_of([whole_number(value) for value in numbers])
-        key = _label(label, select.rows.target)
-        by_label[key] = ExactSums.of(select.grid, total, sums, products)
-        n_rows[key] = whole_number(count)
-    names = select.rows.columns
-    weighed = select.rows.weight is not None
-    return table_moments(
-        by_label, n_rows, names, select.extents, select.grid, like, weighed=weighed
-    )
+        known.append(select.sums_of([whole_number(value) for value in numbers]))
+        labels.append(_label(label, select.rows.target))
+        n_rows += whole_number(count)
+    names, weighed = select.rows.columns, select.rows.weight is not None
+    table = Table.of_sums(select.grid, known)
+    return table_moments(table, labels, n_rows, names, select.extents, like, weighed=weighed)
 
 
 def whole_number(value: Any) -> int:

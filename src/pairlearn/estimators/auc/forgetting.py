@@ -91,10 +91,8 @@ def told_weight(moments: MappedMoments, n_examples: int) -> float | None:
     Rows without weight are not among the `n_examples`. So whole weights are as many as their sum
     only if each is 1; fractions may be, but their grid has finer weights.
     """
-    own = moments.moments
-    assert own.grid is not None
-    total = 0 if own.sums is None else sum(one.total for one in own.sums)
-    return 1.0 if own.grid.weight_exponent == 0 and total == n_examples else None
+    whole = moments.grid.weight_exponent == 0
+    return 1.0 if whole and moments.table.totals.sum() == n_examples else None
 
 
 class AUCForgetting(AUCStreams):
@@ -153,9 +151,9 @@ class AUCForgetting(AUCStreams):
         weight = example_weights(weight if given else None, None, labels) / self.kept_unit()
         if stream is None:
             own = weight if len(weight) else None
-            gone = kept.alike().add(rows, signs, example_weight=own)
+            gone = kept.alike().plus(rows, signs, own)
             return self._without(gone, len(labels))
-        states = [one.moments.state() for one in stream.take_back(rows, signs, weight)]
+        states = [one.table.state() for one in stream.take_back(rows, signs, weight)]
         self._adopt_stream(stream, self.classes_)
         self.forgetting_certificate_ = ForgettingCertificate.of(*states, n_rows=len(labels))
         return self
@@ -202,7 +200,7 @@ class AUCForgetting(AUCStreams):
                 )
             raise ValueError(self._why_not())
         rest = kept.moments.without(gone)
-        if not rest.moments.counts.all():
+        if not rest.values.counts.all():
             raise ValueError(
                 "no example of one of the classes would be left; a model needs both. Fit it anew "
                 "when there are other examples."
@@ -213,7 +211,7 @@ class AUCForgetting(AUCStreams):
                 "classes, and no row that has it. Take back rows with the weights that they had."
             )
         w = kept.coef(rest)
-        states = [one.moments.state() for one in (kept.moments, gone, rest)]
+        states = [one.table.state() for one in (kept.moments, gone, rest)]
         decision = _carried(self._decided(self._published()), kept, rest, self.coef_[0], w)
         if isinstance(self.decision, (int, float)):
             decision = float(self.decision), decision[1]
@@ -279,9 +277,9 @@ def _carried(
     before: Decision, kept: Kept, rest: MappedMoments, old: Vector, new: Vector
 ) -> Decision:
     """Return threshold and calibration for new scores: class means stand where they stood."""
-    had = kept.moments.moments.values
+    had = kept.moments.values
     low, high = float(had.means[1] @ old), float(had.means[1] @ old + had.difference @ old)
-    left = rest.moments.values
+    left = rest.values
     bottom, gap = float(left.means[1] @ new), float(left.difference @ new)
     if not (gap > 0.0 and high > low):
         return before
@@ -301,10 +299,8 @@ def _warned_of_coarse_grid(moments: MappedMoments) -> bool:
 
     Tell whether there was a warning.
     """
-    grid, values = moments.moments.grid, moments.moments.values
-    assert grid is not None
-    quanta = np.ldexp(1.0, grid.exponents)
-    spread = np.sqrt(np.maximum(np.einsum("kii->ki", values.covariances).max(axis=0), 0.0))
+    quanta = np.ldexp(1.0, moments.grid.exponents)
+    spread = np.sqrt(np.maximum(moments.values.variances.max(axis=0), 0.0))
     # A column that has no spread left is constant, unless values far out made its quantum.
     far = moments.high - moments.low > _FAR_QUANTA * quanta
     few = np.flatnonzero((spread < _FEW_QUANTA * quanta) & ((spread > 0.0) | far))

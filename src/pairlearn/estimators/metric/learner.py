@@ -18,14 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.estimators.metric.descent import Examples, MetricSGD, learn_metric
 from pairlearn.estimators.metric.mixin import Metric, MetricMixin, check_pairs
 from pairlearn.estimators.shared.decisions import choose_threshold
-from pairlearn.estimators.shared.examples import see_features, validate_data
+from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, SOLVERS, Solver, check_solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import weigh
-from pairlearn.features import FeatureMap, Identity
+from pairlearn.features import FeatureMap
 from pairlearn.losses import METRIC_LOSSES, PairLoss
 from pairlearn.metrics.auc import roc_auc
 from pairlearn.models.record import ArraySpec, ModelRecord
@@ -287,24 +287,6 @@ class MetricLearner(MapsFeatures, Storable, MetricMixin, BaseEstimator):  # type
         if keep is not None:
             rows, y = rows[keep], y[keep]
         return Examples(rows, y, weight, paired)
-
-    def adopt_solution(
-        self,
-        components: Vector,
-        *,
-        feature_names: list[str] | None,
-        held_out_score: float | None,
-        n_gradients: int,
-    ) -> Self:
-        """Become the learner of a metric L'L that was found elsewhere, in the units of the user."""
-        components = np.asarray(components, dtype=np.float64)
-        see_features(self, {"n_features": components.shape[1], "feature_names": feature_names})
-        self.features_ = Identity.of(components.shape[1])
-        self.step_size_, self.held_out_score_ = None, held_out_score
-        self.n_steps_, self.n_gradients_ = 0, n_gradients
-        self.components_, self._n_features_out = components, len(components)
-        self.__dict__.pop("threshold_", None)
-        return self
 
     def _rows(self, X: Any) -> Any:
         rows = super()._rows(X)

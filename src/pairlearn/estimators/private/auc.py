@@ -23,10 +23,10 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord, reason
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.bounds import PrivateBounds
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.public_maps import mapped_setting
-from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_labels
 from pairlearn.typing import Vector
 

@@ -18,8 +18,8 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.losses import WINDOWS
 from pairlearn.models.record import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.bounds import PrivateBounds
 from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
-from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_numbers
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive

@@ -18,8 +18,8 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.losses import DistanceLogistic
 from pairlearn.models.record import ArraySpec, ModelRecord
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.bounds import PrivateBounds
 from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
-from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import check_public_labels, read_labels
 from pairlearn.scores import MahalanobisScore
 from pairlearn.typing import Vector

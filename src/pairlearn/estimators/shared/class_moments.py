@@ -57,7 +57,8 @@ class ClassSystems:
         # Far from zero squares would cancel; sparse rows are not moved.
         origin = 0.0 if isinstance(rows, CsrRows) else weight @ X / weight.sum()
         codes = np.where(weight > 0.0, codes, -1)
-        table = Table.of(X - origin if np.any(origin) else X, codes, n_classes, weight=weight)
+        table = Table.none(X.shape[1], n_classes)
+        table = table.plus(X - origin if np.any(origin) else X, codes, weight)
         return cls(table.means + origin, table.covariances, table.weights)
 
     def solve_pairs(self, ridge: float) -> Vector:

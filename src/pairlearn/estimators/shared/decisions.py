@@ -35,7 +35,7 @@ from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_names, check_positive
 
 if TYPE_CHECKING:
-    from pairlearn.solvers.closed_form.stream import Window
+    from pairlearn.solvers.closed_form.past import Window
 
 THRESHOLDS = ("balanced_accuracy", "accuracy", "f1")
 #: The most training scores of each class that threshold and calibration use.

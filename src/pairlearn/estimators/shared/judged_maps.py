@@ -15,11 +15,12 @@ from pairlearn.estimators.shared.weights import judged_auc, weighed_members
 from pairlearn.features import FeatureMap
 from pairlearn.folds import Keys, deal, n_folds_of
 from pairlearn.metrics.delong import compare_auc
-from pairlearn.solvers.closed_form.float_moments import FloatRows, RowsProblem
 from pairlearn.solvers.closed_form.mapped_moments import (
     WIDE,
+    FloatRows,
     MappedMoments,
     RidgeProblem,
+    RowsProblem,
     ridges_for,
 )
 from pairlearn.solvers.closed_form.table import Table
@@ -202,12 +203,10 @@ class JudgedMap(Judged):
             floats, left = self._floats, []
             for own in held:
                 weight = floats.weight[own] if len(floats.weight) else None
-                gone = everything.alike().add(
-                    floats.rows.take(own), self._y[own], example_weight=weight
-                )
+                gone = everything.alike().plus(floats.rows.take(own), self._y[own], weight)
                 # Copies of an example are one in a sample: a class may seem to have nothing left.
                 remaining = everything.without(gone, checked=False)
-                some = remaining.moments.counts > 1e-9 * everything.moments.counts
+                some = remaining.table.weights > 1e-9 * everything.table.weights
                 left.append(floats.exact_table(remaining if some.all() else everything))
             return left
         parts = [self._floats.table(self._y, own) for own in held]

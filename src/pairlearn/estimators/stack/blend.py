@@ -15,35 +15,24 @@ mean whose error is that of the rarer class.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from pairlearn.losses import SquaredHinge
+from pairlearn.metrics.delong import AUCInterval, compare_auc, mean_auc_interval, roc_auc_interval
 from pairlearn.solvers.exact.batch import ScoreLoss, pair_mean
-from pairlearn.typing import Mask, Vector
-
-#: L-BFGS-B stops when an iteration lowers the objective by less than this share.
-_TOLERANCE = 1e-12
+from pairlearn.typing import Mask, Places, Vector
 
 
 def stack_weights(Z: Vector, positive: Mask, weight: Vector, *, pull: float) -> Vector:
     """Return one weight for each column of `Z`; they are not negative and add up to 1.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, n_members)
-        Held-out scores of the members, in comparable units.
-    positive : ndarray of shape (n,)
-        Which rows are positive; both classes are present.
-    weight : ndarray of shape (n,)
-        Weights of the rows; a pair weighs the product of both.
-    pull : float
-        The strength of the pull towards equal weights, as a number of examples.
-
-    Returns
-    -------
-    ndarray of shape (n_members,)
-        The weights. A member whose held-out scores do not vary gets none: nothing is known about
-        it. If no member orders the pairs better than chance, the weights are equal.
+    A pair weighs the product of the weights of its rows; `pull` is a number of examples. A member
+    whose held-out scores do not vary gets no weight. If no member orders the pairs better than
+    chance, the weights are equal.
 
     Examples
     --------
@@ -64,8 +53,11 @@ def stack_weights(Z: Vector, positive: Mask, weight: Vector, *, pull: float) -> 
     risk = pair_mean(SquaredHinge(), positive, weight)
     common = _minimise(risk, Z.sum(axis=1)[:, None], np.zeros(1), np.ones(1) / m, 0.0)
     equal = np.full(m, common[0])
-    rarer = min(_effective(weight[positive]), _effective(weight[~positive]))
-    found = _minimise(risk, Z, equal, equal, pull / rarer)
+    # Numbers of equal weights that vary as much as these.
+    sizes = [
+        float(own.sum()) ** 2 / float(own @ own) for own in (weight[positive], weight[~positive])
+    ]
+    found = _minimise(risk, Z, equal, equal, pull / min(sizes))
     total = float(found.sum())
     return found / total if total > 0.0 else np.full(m, 1.0 / m)
 
@@ -81,11 +73,43 @@ def _minimise(risk: ScoreLoss, Z: Vector, centre: Vector, start: Vector, ridge: 
 
     found = minimize(
         objective, start, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(start),
-        options={"ftol": _TOLERANCE, "gtol": 1e-12, "maxiter": 500},
+        options={"ftol": 1e-12, "gtol": 1e-12, "maxiter": 500},
     )  # fmt: skip
     return np.asarray(found.x)
 
 
-def _effective(weight: Vector) -> float:
-    """Return the number of equal weights that vary as much as these."""
-    return float(weight.sum()) ** 2 / float(weight @ weight)
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """Scores of the same examples by several models by name, each of which had not seen them.
+
+    Scores of two folds come from two models, so they are never compared.
+    """
+
+    positive: Mask
+    folds: Sequence[Places]
+    scores: Mapping[str, Vector]
+
+    def intervals(self) -> dict[str, AUCInterval]:
+        """Return the mean AUC over the folds of each model, with its interval."""
+        sizes = [np.count_nonzero(self.positive[held]) for held in self.folds]
+        fewest = min(min(k, len(held) - k) for k, held in zip(sizes, self.folds, strict=True))
+        if fewest < 2:  # A fold with a single positive has no standard error.
+            return {name: roc_auc_interval(self.positive, s) for name, s in self.scores.items()}
+        return {
+            name: mean_auc_interval(
+                [roc_auc_interval(self.positive[held], s[held]) for held in self.folds]
+            )
+            for name, s in self.scores.items()
+        }
+
+    def error_of_difference(self, one: str, other: str) -> float:
+        """Return the standard error of the difference of two AUCs; infinite if it is not known.
+
+        It is DeLong's in each fold; folds hold different examples, so their variances add up.
+        """
+        a, b = self.scores[one], self.scores[other]
+        errors = [
+            compare_auc(self.positive[held], a[held], b[held]).standard_error for held in self.folds
+        ]
+        found = math.sqrt(math.fsum(error**2 for error in errors)) / len(errors)
+        return found if np.isfinite(found) else math.inf

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.auc.classifier import AUCClassifier
+from pairlearn.estimators.stack.blend import HeldOutScores
 from pairlearn.estimators.stack.classifier import AUCStack
-from pairlearn.estimators.stack.held_out import HeldOutScores
-from pairlearn.estimators.stack.members import STACK, Filling, Rows, held_out_scores, nobody
+from pairlearn.estimators.stack.members import STACK, Filling, held_out_scores, nobody
 from pairlearn.shown import Shown, Table, number
 from pairlearn.typing import Places
 from pairlearn.validation import warn_caller
@@ -39,20 +39,8 @@ N_TRAININGS = 3 + 3 * 3
 def make_model(kind: str, seed: int | None, **settings: Any) -> Any:
     """Return a model of a kind, not fitted.
 
-    Parameters
-    ----------
-    kind : {"linear", "curves", "trees", "stack"}
-        The kind.
-    seed : int or None
-        Source of randomness.
-    **settings
-        Parameters of the estimator.
-
-    Returns
-    -------
-    AUCClassifier or AUCStack
-        Boosted trees are a stack of one member, which adds a threshold, probabilities, and a held-
-        out AUC, and has a safe file.
+    Boosted trees are a stack of one member, which adds a threshold, probabilities, and a held-out
+    AUC, and has a safe file.
 
     Examples
     --------
@@ -84,16 +72,7 @@ class JudgedModel:
 
 @dataclass(frozen=True)
 class ModelChoice(Shown):
-    """The kind that a choice took, and the evidence.
-
-    Parameters
-    ----------
-    kind : str
-        The kind that was taken.
-    judged : tuple of JudgedModel
-        All kinds, from the simplest on.
-    n_rows : int
-        The examples that were looked at.
+    """The kind that a choice took, all kinds from the simplest on, and the rows looked at.
 
     Examples
     --------
@@ -109,7 +88,8 @@ class ModelChoice(Shown):
     @property
     def line(self) -> str:
         """The evidence in one line."""
-        return f"{', '.join(f'{one.kind} {_short(one.auc)}' for one in self.judged)}: {self.kind}"
+        told = (f"{one.kind} {one.auc:.3f}".replace(" 0.", " .") for one in self.judged)
+        return f"{', '.join(told)}: {self.kind}"
 
     @property
     def aucs(self) -> dict[str, float]:
@@ -118,21 +98,10 @@ class ModelChoice(Shown):
 
     def shown_table(self) -> Table:
         """Return all kinds with their held-out AUC."""
-        head = ("", "model", "held-out AUC", "error to the best")
-        return head, [
-            [
-                "chosen" if one.kind == self.kind else "",
-                one.kind,
-                number(one.auc),
-                number(one.standard_error),
-            ]
-            for one in self.judged
+        body = [(one.kind, number(one.auc), number(one.standard_error)) for one in self.judged]
+        return ("", "model", "held-out AUC", "error to the best"), [
+            ("chosen" if line[0] == self.kind else "", *line) for line in body
         ]
-
-
-def _short(auc: float) -> str:
-    text = f"{auc:.3f}"
-    return text[1:] if text.startswith("0.") else text
 
 
 def why_linear(X: Any, y: NDArray[Any]) -> str:
@@ -160,27 +129,12 @@ def choose_model(
     settings: Mapping[str, Any] | None = None,
     told: Callable[[str], object] = nobody,
 ) -> tuple[ModelChoice, Any]:
-    """Return the kind of model that suits a table, and a model of this kind fitted to all rows.
+    """Return the kind of model that suits a table, with the evidence, and a model of it.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Dense examples.
-    y : ndarray of shape (n,)
-        Two kinds of labels; the larger one is positive. `why_linear` must have no objection.
-    seed : int or None
-        Source of randomness.
-    settings : mapping, optional
-        Parameters that all kinds have, such as `decision`.
-    told : callable, optional
-        Called with the name of what was trained, `N_TRAININGS` times before the kind is known.
-
-    Returns
-    -------
-    choice : ModelChoice
-        The evidence. The kinds are judged on at most 10,000 examples of each class.
-    model : AUCClassifier or AUCStack
-        The model.
+    `y` has two kinds of labels, to which `why_linear` must have no objection; `settings` are
+    parameters that all kinds have, such as `decision`. The kinds are judged on at most 10,000
+    examples of each class, and the model is fitted to all. `told` is called with the name of what
+    was trained, `N_TRAININGS` times before the kind is known.
     """
     given = dict(settings or {})
     reason = why_linear(X, np.asarray(y))
@@ -191,7 +145,7 @@ def choose_model(
     stack = make_model("stack", seed, **given)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        members = stack.fit_watched(part, labels, told=told)
+        members = stack._fit(part, labels, told=told)
         curves = _curves(part, members, make_model("curves", seed, **given), told)
     scores = {kind: members.scores.get(_MEMBER.get(kind, ""), curves) for kind in KINDS}
     choice = judge(HeldOutScores(members.positive, members.folds, scores))
@@ -234,9 +188,9 @@ def _curves(
 ) -> NDArray[np.float64]:
     """Return scores of the folds of a stack by curves that had not seen them."""
     y = members.positive.astype(np.int64)
-    rows = Rows.of(X, Filling.of(X))
+    tables = X, Filling.of(X).apply(X)
     found, everything = np.empty(len(y)), np.arange(len(y))
     for held in members.folds:
         split = np.delete(everything, held), held
-        found[held] = held_out_scores(("curves", model), rows, y, np.empty(0), split, told)
+        found[held] = held_out_scores(("curves", model), tables, y, np.empty(0), split, told)
     return found

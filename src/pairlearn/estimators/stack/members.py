@@ -8,7 +8,7 @@ for each feature that had missing values in training.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -35,16 +35,16 @@ from pairlearn.typing import Places, Vector
 
 #: A member and its name.
 Named = tuple[str, Any]
+#: Rows as they are, and filled, for members that take no missing values.
+Tables = tuple[NDArray[Any], NDArray[Any]]
 #: The name of the stack among the held-out AUCs of its members.
 STACK = "stack"
 #: Trees of the forest among the usual members. More of them cost more than they bring.
 _TREES = 60
-#: The linear member chooses its ridge on three folds: it is trained again for each fold.
-_FOLD = 1 / 3
 #: Rows that a tree of the forest sees. Its nodes grow with them, and a model file with its nodes.
 _FOREST_ROWS = 20_000
-#: Up to this many numbers are learned by one thread of OpenMP. More of them would bring nothing,
-#: and where a machine is busy they wait for each other most of the time.
+#: Up to this many numbers are learned by one thread of OpenMP: on a busy machine more of them wait
+#: for each other most of the time.
 _ALONE = 100_000
 #: Steps of a pipeline that take missing values and leave them to the next step.
 _LEAVE_GAPS = (
@@ -62,17 +62,15 @@ def nobody(name: str) -> None:
 
 
 def usual_members(rng: np.random.Generator, n: int) -> list[Named]:
-    """Return the members of ``members="auto"``: a linear score, boosted trees and a forest.
-
-    `n` is the number of rows that they will see.
-    """
+    """Return the members of "auto" for n rows: a linear score, boosted trees and a forest."""
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
     seeds = [int(seed) for seed in rng.integers(2**31, size=3)]
     few = _FOREST_ROWS if n > _FOREST_ROWS else None
     drawn: dict[str, Any] = {"oob_score": True, "random_state": seeds[2]}
     return [
-        ("linear", AUCClassifier(validation_fraction=_FOLD, random_state=seeds[0])),
+        # Its ridge is chosen on three folds: it is trained again for each fold.
+        ("linear", AUCClassifier(validation_fraction=1 / 3, random_state=seeds[0])),
         ("boosting", HistGradientBoostingClassifier(random_state=seeds[1])),
         ("forest", RandomForestClassifier(_TREES, max_samples=few, **drawn)),
     ]
@@ -83,7 +81,7 @@ def check_members(members: Any, taken: Sequence[str]) -> list[Named]:
     rule = 'members must be "auto" or a list of (name, classifier)'
     if isinstance(members, str) or not isinstance(members, Sequence) or not len(members):
         raise ValueError(f"{rule}, got {members!r}.")
-    found: list[Named] = []
+    found: dict[str, Any] = {}
     for entry in members:
         if not (isinstance(entry, Sequence) and len(entry) == 2 and isinstance(entry[0], str)):
             raise ValueError(f"{rule}; {entry!r} is no pair of a name and a classifier.")
@@ -93,7 +91,7 @@ def check_members(members: Any, taken: Sequence[str]) -> list[Named]:
                 f"the name {name!r} of a member is empty, contains '__', or means something else "
                 f"here ({', '.join([STACK, *taken])}); choose another."
             )
-        if name in dict(found):
+        if name in found:
             raise ValueError(f"two members are named {name!r}; give each a name of its own.")
         scores = hasattr(member, "decision_function") or hasattr(member, "predict_proba")
         if isinstance(member, type) or not (hasattr(member, "fit") and scores):
@@ -101,10 +99,21 @@ def check_members(members: Any, taken: Sequence[str]) -> list[Named]:
                 f"member {name!r} is {member!r}; it needs fit, and decision_function or "
                 "predict_proba: pass a classifier, an object and not a class."
             )
-        if hasattr(member, "fit_watched"):
+        if type(member).__name__ == "AUCStack":
             raise ValueError(f"member {name!r} is a stack; give its members to this stack instead.")
-        found.append((name, member))
-    return found
+        found[name] = member
+    return list(found.items())
+
+
+def check_weighable(members: Sequence[Named]) -> None:
+    """Refuse members that cannot be trained with weights."""
+    for name, member in members:
+        if not has_fit_parameter(member, "sample_weight"):
+            raise ValueError(
+                f"sample_weight was given, but the fit of member {name!r} "
+                f"({type(member).__name__}) does not take it; leave the weights out, or take "
+                "members that are trained with weights."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,60 +152,29 @@ def takes_gaps(member: Any) -> bool:
     return bool(get_tags(member).input_tags.allow_nan)
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows for members that take missing values, and the same rows for those that do not."""
-
-    given: NDArray[Any]
-    filled: NDArray[Any]
-
-    @classmethod
-    def of(cls, X: NDArray[Any], filling: Filling) -> Rows:
-        """Return both kinds of rows."""
-        return cls(X, filling.apply(X))
-
-    def of_member(self, member: Any) -> NDArray[Any]:
-        """Return the rows that a member sees."""
-        return self.given if takes_gaps(member) else self.filled
-
-
-def check_weighable(members: Sequence[Named]) -> None:
-    """Refuse members that cannot be trained with weights."""
-    for name, member in members:
-        if not has_fit_parameter(member, "sample_weight"):
-            raise ValueError(
-                f"sample_weight was given, but the fit of member {name!r} "
-                f"({type(member).__name__}) does not take it; leave the weights out, or take "
-                "members that are trained with weights."
-            )
-
-
 def fit_member(
     named: Named,
-    rows: Rows,
+    tables: Tables,
     y: NDArray[np.int64],
     weight: Vector,
     told: Callable[[str], object] = nobody,
-    index: Places | None = None,
+    index: Any = slice(None),
 ) -> Any:
     """Return a copy of a member that is trained on all rows, or on some; tell its name then."""
     name, member = named
-    X = rows.of_member(member)
-    part: Any = slice(None) if index is None else index
-    given = {"sample_weight": weight[part]} if len(weight) else {}
-    with _naming(name), _threads_for(X):
-        fitted = clone(member).fit(X[part], y[part], **given)
+    X = tables[0] if takes_gaps(member) else tables[1]
+    given = {"sample_weight": weight[index]} if len(weight) else {}
+    with _inside(name, X):
+        fitted = clone(member).fit(X[index], y[index], **given)
     told(name)
     return fitted
 
 
-def member_scores(named: Named, rows: Rows, index: Places | None = None) -> Vector:
+def member_scores(named: Named, tables: Tables, index: Any = slice(None)) -> Vector:
     """Return the scores of a fitted member: its decision function, or else its probabilities."""
     name, member = named
-    X = rows.of_member(member)
-    if index is not None:
-        X = X[index]
-    with _naming(name), _threads_for(X):
+    X = (tables[0] if takes_gaps(member) else tables[1])[index]
+    with _inside(name, X):
         if hasattr(member, "decision_function"):
             scores = np.asarray(member.decision_function(X), dtype=np.float64)
         else:
@@ -212,7 +190,7 @@ def member_scores(named: Named, rows: Rows, index: Places | None = None) -> Vect
 
 def held_out_scores(
     named: Named,
-    rows: Rows,
+    tables: Tables,
     y: NDArray[np.int64],
     weight: Vector,
     split: Fold,
@@ -220,11 +198,11 @@ def held_out_scores(
 ) -> Vector:
     """Return scores of held-out rows by a member, in units of its training scores."""
     rest, held = split
-    fitted = named[0], fit_member(named, rows, y, weight, told, rest)
-    centre, spread = unit_of(member_scores(fitted, rows, rest))
+    fitted = named[0], fit_member(named, tables, y, weight, told, rest)
+    centre, spread = unit_of(member_scores(fitted, tables, rest))
     if spread == 0.0:  # The member has learned nothing; rounding must not look like a score.
         return np.zeros(len(held))
-    return np.asarray((member_scores(fitted, rows, held) - centre) / spread)
+    return np.asarray((member_scores(fitted, tables, held) - centre) / spread)
 
 
 def unit_of(scores: Vector) -> tuple[float, float]:
@@ -239,10 +217,7 @@ def out_of_bag(member: Any) -> Vector | None:
     Where every tree has seen some row, the trees are so few that the scores of other rows come from
     a handful of them, and are far worse than those of the whole forest.
     """
-    found = getattr(member, "oob_decision_function_", None)
-    if found is None:
-        return None
-    scores = np.asarray(found, dtype=np.float64)
+    scores = np.asarray(getattr(member, "oob_decision_function_", None), dtype=np.float64)
     if scores.ndim != 2 or scores.shape[1] != 2:
         return None
     # Of a row that every tree has seen a forest says 0 for both classes, bagging NaN.
@@ -250,18 +225,14 @@ def out_of_bag(member: Any) -> Vector | None:
     return scores[:, 1] if known.all() else None
 
 
-def _threads_for(X: Any) -> Any:
-    """Return a context in which a small table is the work of one thread; the result is the same."""
+@contextmanager
+def _inside(name: str, X: NDArray[Any]) -> Iterator[None]:
+    """Let one thread work on a small table; add the name of the member to errors."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    return threadpool_limits(1, user_api="openmp") if X.size <= _ALONE else nullcontext()
-
-
-@contextmanager
-def _naming(name: str) -> Any:
-    """Add the name of the member to errors from inside."""
     try:
-        yield
+        with threadpool_limits(1, user_api="openmp") if X.size <= _ALONE else nullcontext():
+            yield
     except Exception as error:
         error.add_note(f"This is about member {name!r} of the stack.")
         raise

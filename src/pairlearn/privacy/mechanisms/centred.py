@@ -119,7 +119,7 @@ class CentredStatistics(Mechanism):
         the guarantee as it is.
     narrow_bounds : bool, default=True
         Whether an estimator narrows public bounds that turn out far wider than the examples before
-        it learns, with at most .15 of mu^2 (`privacy.narrowing`). False keeps the bounds as
+        it learns, with at most .15 of mu^2 (`privacy.bounds`). False keeps the bounds as
         they are given. Bounds of codes, and those that a `PrivateBounds` finds, are never narrowed.
 
     Examples

@@ -15,7 +15,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from pairlearn.shown import Shown, Table
-from pairlearn.solvers.closed_form.exact_sums import digest_of
+from pairlearn.solvers.closed_form.table import digest_of
 
 _DIGITS = 64
 

@@ -2,20 +2,17 @@
 r"""The grid of exact moments: every column has a quantum, a power of two.
 
 A value x of a column with quantum 2^e becomes the whole number nearest to x / 2^e (ties to even),
-less the origin of the column. It depends on the value and on the grid, and on nothing else. Sums of
-whole numbers are exact, so that neither order nor partition of the rows matters.
+less the origin of the column. Sums of whole numbers are exact, so that neither order nor partition
+of the rows matters.
 
-Extents are what a grid is made from. They do not depend on the order of the rows either: the
-smallest and the largest value of a column, and the sum of the binary exponents of its values, which
-a few huge values hardly move. A column gets 2^22 quanta (`COARSE`) from its origin to its furthest
-value, or 2^44 (`FINE`) if the rows are so few that the time does not matter. If the furthest value
-is more than 2^10 times the typical size of values, it gets as many quanta to 2^10 times that size.
-Values further out are as exact; they only take longer.
+Extents are what a grid is made from, and do not depend on the order of the rows either. A column
+gets 2^22 quanta (`COARSE`) from its origin to its furthest value, or 2^44 (`FINE`) if rows are few.
+If the furthest value is more than 2^10 times the typical size of values, it gets as many quanta to
+2^10 times that size. Values further out are as exact; they only take longer.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.restored import restored_array, restored_count
+from pairlearn.restored import restored_array
 from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
 from pairlearn.typing import Vector
 
@@ -43,8 +40,6 @@ _LARGEST_WEIGHT = 2.0**53
 _SMALLEST, _ONE_STEP = -1074, 1000
 #: The middle of smaller values may not be a float.
 _TINY = 1e-290
-#: Up to this many numbers machine code is not worth its loading.
-FEW_NUMBERS = 4_096
 #: Rows that are looked at together: a near cache holds them.
 _AT_ONCE = 1_024
 
@@ -60,16 +55,10 @@ class Extents:
     ----------
     low, high : ndarray of shape (d,)
         The smallest and the largest value of each column; infinity and minus infinity for none.
-    exponents : ndarray of shape (d,) of int64
-        The sum of the exponents of values other than 0, as `numpy.frexp` has them.
-    n_values : ndarray of shape (d,) of int64
-        Their number.
-    largest_weight : float, default=1.0
-        The largest weight of an example.
-    whole_weights : bool, default=True
-        Whether all weights are whole numbers.
-    n_rows : int, default=0
-        The number of rows.
+    exponents, n_values : ndarray of shape (d,) of int64
+        The sum of the exponents of values other than 0, as `numpy.frexp` has them; their number.
+    largest_weight, whole_weights, n_rows : float, bool, int
+        The largest weight, whether all are whole numbers, and the number of rows.
 
     Examples
     --------
@@ -171,10 +160,8 @@ class Grid:
 
     Parameters
     ----------
-    exponents : ndarray of shape (d,) of int64
-        The quantum of a column is 2 to this power.
-    origin : ndarray of shape (d,)
-        The origin of a column, a whole number of its quanta.
+    exponents, origin : ndarray of shape (d,)
+        The quantum of a column is 2 to this power, and its origin a whole number of quanta.
     weight_exponent : int, default=0
         The quantum of weights is 2 to this power.
 
@@ -191,21 +178,7 @@ class Grid:
 
     @classmethod
     def of(cls, found: Extents, *, bits: int | None = None) -> Grid:
-        """Return the grid of extents.
-
-        Parameters
-        ----------
-        found : Extents
-            The extents of the rows.
-        bits : int, optional
-            The furthest value of a column is about 2^bits quanta from its origin. By default the
-            number of rows decides between 22 and 44.
-
-        Returns
-        -------
-        Grid
-            The grid.
-        """
+        """Return the grid of extents, with 2^bits quanta; the number of rows decides by default."""
         if bits is None:
             products = found.n_rows * len(found.low) ** 2
             bits = FINE if 0 < products <= _FEW_PRODUCTS else COARSE
@@ -264,20 +237,15 @@ class Grid:
         rest = -self.exponents - first
         return np.ldexp(1.0, first), np.ldexp(1.0, rest) if rest.any() else None
 
-    @property
-    def is_centred(self) -> bool:
-        """Whether a column has an origin other than 0: then zeros of sparse rows count."""
-        return bool(self.origin.any())
-
-    def steps(self, X: NDArray[Any], out: Vector | None = None) -> Vector:
+    def steps(self, X: NDArray[Any]) -> Vector:
         """Return dense rows in whole quanta from the origin, exact up to 2^53 of them."""
         factor, second = self.factors
         with np.errstate(over="ignore"):
-            found: Vector = np.multiply(X, factor, out=out, dtype=np.float64)
+            found: Vector = np.multiply(X, factor, dtype=np.float64)
             if second is not None:
                 found *= second
         np.rint(found, out=found)
-        if self.is_centred:
+        if self.origin.any():
             found -= self.origin
         return found
 
@@ -315,34 +283,18 @@ class Grid:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the arrays from which `from_state` makes the grid again."""
-        return {
-            "exponents": self.exponents,
-            "origin": self.origin,
-            "weight_exponent": np.array(self.weight_exponent),
-        }
+        return {name: np.asarray(value) for name, value in vars(self).items() if name in _STATE}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], n_features: int) -> Self:
         """Return the grid of a saved state."""
-        exponents = np.asarray(state["exponents"])
-        right = exponents.shape == (n_features,) and exponents.dtype.kind == "i"
-        if not right or (np.abs(exponents) > -2 * _SMALLEST).any():
-            raise ValueError("the saved exponents of the grid are no exponents of its columns.")
+        exponents = restored_array(state, "exponents", (n_features,), ("int64",))
         origin = restored_array(state, "origin", (n_features,))
-        if (np.rint(origin) != origin).any():
-            raise ValueError("the saved origin of the grid is no whole number of quanta.")
-        weight = restored_count(
-            {"weight_exponent": int(state["weight_exponent"]) - _SMALLEST}, "weight_exponent"
-        )
-        return cls(exponents.astype(np.int64), origin.copy(), weight + _SMALLEST)
+        return cls(exponents.copy(), origin.copy(), int(state["weight_exponent"]))
 
-    def digest(self) -> str:
-        """Return a digest of the grid."""
-        taken = hashlib.sha256()
-        for array in (self.exponents.astype("<i8"), self.origin.astype("<f8")):
-            taken.update(array.tobytes())
-        taken.update(str(self.weight_exponent).encode())
-        return taken.hexdigest()
+
+#: What makes a grid.
+_STATE = ("exponents", "origin", "weight_exponent")
 
 
 def _reach(sizes: Vector) -> NDArray[np.int64]:

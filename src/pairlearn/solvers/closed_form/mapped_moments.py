@@ -1,49 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""The square loss on mapped features: one pass over blocks, then any ridge in closed form.
 
-The square loss over opposite pairs depends on the class moments of the mapped rows only
-(`solvers.closed_form.moments`). Moments add up: those of blocks, chunks and machines merge, and the
-moments without a fold are a difference. So rows are mapped once, a block at a time, for any number
-of ridges and folds. Memory is two m x m matrices.
-
-With u the difference of the class means, C the sum of the class covariances and D a diagonal that
-gives features the mean variance 1, the minimiser for ridge l is w = D v,
+The loss depends on the class moments of mapped rows only. Those of blocks, chunks and machines add
+up, and the moments without a fold are a difference. So rows are mapped once, a block at a time, for
+any number of ridges and folds. With u the difference of the class means, C the sum of the class
+covariances and D a diagonal that gives features the mean variance 1, the minimiser for ridge l is
+w = D v,
 
     (D C D + D u u' D + l I) v = D u,    of the direction of (D C D + l I)^{-1} D u.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.features.base import map_into
+from pairlearn.features.base import dense, map_into
 from pairlearn.features.spreads import FLOOR, scale_of, which_vary
-from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.grid import Extents, Grid
-from pairlearn.solvers.closed_form.moment_values import MomentValues
-from pairlearn.solvers.closed_form.moments import ClassMoments, same_features
+from pairlearn.solvers.closed_form.moments import check_covariances, signed, taken_away
+from pairlearn.solvers.closed_form.table import MomentValues, Table
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.typing import Vector
-from pairlearn.validation import check_labels, check_weights
 
 #: Number of rows that are mapped at once.
 BLOCK = 4096
-#: Numbers of mapped rows that are scored or multiplied at once: a near cache holds them, and their
-#: memory is used again, not given back to the system and asked of it anew.
+#: Numbers of mapped rows that are scored or multiplied at once: a near cache holds them.
 _AT_ONCE = 1 << 19
 #: More features than this, of bounded norm, are computed in single precision: the ridge is much
-#: larger than its rounding errors.
-_SINGLE = 512
+#: larger than its rounding errors, but for the weakest one, which is skipped.
+WIDE = 512
 #: Ridges from strong to weak, for mapped features of mean variance 1.
 _RIDGES = (1.0, 0.1, 0.01, 1e-3, 1e-4)
-#: Maps of more features skip the weakest ridge: single precision does not suffice for it.
-WIDE = 512
+#: Sparse columns whose values reach so many times further than they differ are centred.
+_NEAR = 8.0
 
 
 def ridges_for(features: FeatureMap) -> tuple[float, ...]:
@@ -64,8 +59,7 @@ def block_of(rows: Rows, start: int, stop: int) -> Any:
     )
 
 
-def height_for(features: FeatureMap) -> int:
-    """Return how many rows are mapped at once, to be used and forgotten."""
+def _height_for(features: FeatureMap) -> int:
     return min(BLOCK, max(_AT_ONCE // max(features.n_outputs, 1), 1))
 
 
@@ -79,7 +73,7 @@ def score_mapped(
     n = rows.shape[0]
     scores = np.empty((n, *coef.shape[1:]))
     coef = coef.astype(dtype, copy=False)
-    height = height_for(features)
+    height = _height_for(features)
     room = np.empty((min(height, n), features.n_outputs), dtype=dtype)
     for start in range(0, n, height):
         stop = min(start + height, n)
@@ -91,7 +85,7 @@ def score_mapped(
 
 def type_of(features: FeatureMap) -> np.dtype[Any]:
     """Return the precision of mapped features."""
-    single = features.bounds().is_finite and features.n_outputs > _SINGLE
+    single = features.bounds().is_finite and features.n_outputs > WIDE
     return np.dtype(np.float32 if single else np.float64)
 
 
@@ -126,45 +120,6 @@ def _mapped_block(features: FeatureMap, rows: Rows, now: slice, dtype: Any) -> N
     return features.transform(block_of(rows, now.start, now.stop), dtype=dtype)
 
 
-@dataclass(frozen=True, eq=False)
-class MappedValues:
-    """Class moments of mapped rows as floats, and the ridge problem that they make.
-
-    `low` and `high` are the smallest and the largest value of each mapped feature, where the map
-    does not bound it.
-    """
-
-    features: FeatureMap
-    moments: MomentValues
-    low: Vector
-    high: Vector
-
-    @property
-    def _bounded(self) -> bool:
-        return self.features.bounds().is_finite
-
-    def problem(self, *, scaled: bool = True, rough: bool = False) -> RidgeProblem:
-        """Return the ridge problem, to be solved for any ridge.
-
-        `rough` allows single precision, which is enough for comparisons. Unless `scaled`, the ridge
-        applies to the features as they are.
-        """
-        C, u, scale = self.moments.covariance, self.moments.difference, self.scale(scaled=scaled)
-        C *= scale
-        C *= scale[:, None]
-        return RidgeProblem(C, scale * u, scale, rough=rough and self._bounded)
-
-    def scale(self, *, scaled: bool = True) -> Vector:
-        """Return the factor of each feature in the ridge problem: 1 unless `scaled`."""
-        if not scaled:
-            return np.ones(self.features.n_outputs)
-        own = self.moments
-        variances = np.diagonal(own.covariances, axis1=1, axis2=2)
-        return scale_for(
-            self.features, own.counts, own.means, variances, self.low, self.high, gap=own.gap
-        )
-
-
 def scale_for(
     features: FeatureMap,
     counts: Vector,
@@ -181,8 +136,7 @@ def scale_for(
     it is known better. Features of bounded norm are comparable as they are; others are divided by
     their standard deviation, or a tenth of their range, and left out if they do not vary.
     """
-    u = means[0] - means[1] if gap is None else gap
-    variance = _pooled(counts, variances, u)
+    variance = _pooled(counts, variances, means[0] - means[1] if gap is None else gap)
     if features.bounds().is_finite:
         typical = float(variance.mean())
         return np.full(len(variance), 1.0 / np.sqrt(typical) if typical > 0.0 else 1.0)
@@ -203,108 +157,76 @@ def _pooled(counts: Vector, variances: Vector, gap: Vector) -> Vector:
     return np.asarray(np.maximum(found, 0.0))
 
 
+@dataclass(frozen=True, eq=False)
 class MappedMoments:
-    """Class moments of mapped rows, from chunks in any order.
+    """The exact table of mapped rows, positives first, from chunks in any order.
 
-    Parameters
-    ----------
-    features : FeatureMap
-        A fitted map.
-    extents : Extents, optional
-        The extents of all rows, from `extents_of`: they make the grid. Then neither order nor
-        chunks of the rows matter, bit for bit. By default a map that bounds its features has the
-        grid of its bounds, and others that of their first chunk.
-    grid : Grid, optional
-        A grid that is known without the rows, instead of `extents`. Then scales, too, follow from
-        the moments alone: they are standard deviations, whatever the ranges of the features.
+    `low` and `high` are the smallest and largest value of each mapped feature; 0 where a map has
+    bounds, and with a grid that is known without the rows: scales are then standard deviations.
     """
 
-    def __init__(
-        self, features: FeatureMap, extents: Extents | None = None, *, grid: Grid | None = None
-    ) -> None:
-        features.check_fitted()
-        self.features = features
+    features: FeatureMap
+    table: Table
+    low: Vector
+    high: Vector
+    has_given_grid: bool = False
+
+    @classmethod
+    def none(
+        cls, features: FeatureMap, extents: Extents | None = None, *, grid: Grid | None = None
+    ) -> MappedMoments:
+        """Return the moments of no rows: with the extents of all, or on a known grid."""
         m = features.n_outputs
-        self._bounded = features.bounds().is_finite
-        self._type = type_of(features)
-        # Extents, or a grid, that are given stay as they are.
-        self._extents, self._given = extents, grid
-        if grid is None and extents is not None:
-            grid = Grid.of(extents)
-        self.moments = ClassMoments(m, grid)
-        #: The smallest and the largest value of each mapped feature, where bounds are unknown.
-        self.low, self.high = np.full(m, np.inf), np.full(m, -np.inf)
-        if extents is not None and not self._bounded:
-            self.low, self.high = extents.low, extents.high
-        if self._given is not None:
-            # Without ranges, scales are standard deviations, and all that varies counts.
-            self.low = self.high = np.zeros(m)
+        low = high = np.zeros(m)
+        if extents is not None and not features.bounds().is_finite:
+            low, high = extents.low, extents.high
+        own = grid or Grid.of(extents or Extents.none(m))
+        return cls(features, Table.none(m, grid=own), low, high, grid is not None)
 
     @property
-    def has_given_grid(self) -> bool:
-        """Whether the grid is known without the rows, and scales follow from the moments alone."""
-        return self._given is not None
+    def grid(self) -> Grid:
+        """The grid."""
+        assert self.table.grid is not None
+        return self.table.grid
 
     @property
-    def n_examples(self) -> float:
-        """The total weight of the examples seen."""
-        return float(self.moments.counts.sum())
-
-    def add(self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None) -> Self:
-        """Map and add a chunk of examples with labels -1 and +1; a weight of 2 counts one twice."""
-        rows = as_rows(X)
-        n = rows.shape[0]
-        y = check_labels(y, n)
-        if not (np.abs(y) == 1.0).all():
-            raise ValueError("y must hold the labels -1 and +1.")
-        weight = None if example_weight is None else check_weights(example_weight, n)
-        if n and self._extents is None and self._given is None:
-            self._prepare(rows, weight)
-        if isinstance(self.features, Identity):
-            self.moments.add(rows, y, example_weight=weight)
-            return self
-        for now in _blocks(rows):
-            Z = _mapped_block(self.features, rows, now, self._type)
-            self.moments.add(Z, y[now], example_weight=None if weight is None else weight[now])
-        return self
-
-    def _prepare(self, rows: Rows, weight: Vector | None) -> None:
-        """Let a first chunk make the grid, and note how far rows reach."""
-        if not self._bounded:
-            found = extents_of(self.features, rows, weight)
-            self.low = np.minimum(self.low, found.low)
-            self.high = np.maximum(self.high, found.high)
-        elif self.moments.grid is None:
-            grid = Grid.of(extents_of(self.features, rows, weight))
-            self.moments = ClassMoments(grid.n_features, grid)
-
-    def merge(self, other: MappedMoments) -> Self:
-        """Add the examples of other moments of the same map."""
-        if not _same_map(self.features, other.features):
-            raise ValueError(
-                f"Moments of {self.features!r} and of {other.features!r} do not add up; fit one "
-                "map and use it for both."
-            )
-        self.moments.merge(other.moments)
-        self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        return self
+    def values(self) -> MomentValues:
+        """The moments as floats."""
+        return self.table.values()
 
     def alike(self) -> MappedMoments:
         """Return moments of no rows, on the same grid."""
-        empty = MappedMoments(self.features, self._extents, grid=self._given)
-        if self._extents is None and self._given is None:
-            empty.moments = ClassMoments(self.moments.n_features, self.moments.grid)
-        return empty
+        return self.holding(Table.none(self.features.n_outputs, grid=self.grid))
 
-    def without(self, other: MappedMoments, *, checked: bool = True) -> MappedMoments:
+    def holding(self, table: Table) -> MappedMoments:
+        """Return moments of the same map and ranges with another table."""
+        return replace(self, table=table)
+
+    def plus(self, X: Any, y: ArrayLike, weight: ArrayLike | None = None) -> MappedMoments:
+        """Return the moments with rows of labels -1 and +1; a weight of 2 counts one twice."""
+        rows, y, weight = signed(as_rows(X), y, weight)
+        if weight is not None:
+            self.grid.check_weights(weight)
+        linear, table = isinstance(self.features, Identity), self.table
+        if linear and len(y):
+            check_covariances(rows)
+        for now in [slice(None)] if linear else _blocks(rows):
+            own = None if weight is None else weight[now]
+            Z = rows.matrix
+            if not linear:
+                Z = _mapped_block(self.features, rows, now, type_of(self.features))
+            table = table.plus(Z, y[now] < 0, own)
+        return self.holding(table)
+
+    def without(self, gone: MappedMoments, *, checked: bool = True) -> MappedMoments:
         """Return the moments without those of a part; the ranges stay those of all examples.
 
-        `checked` is that of `ClassMoments.without`.
+        Unless `checked`, rows that were never added are not refused: copies of an example whose
+        weights are added before they are rounded may seem to be such.
         """
-        rest = MappedMoments(self.features, self._extents, grid=self._given)
-        rest.moments = self.moments.without(other.moments, checked=checked)
-        rest.low, rest.high = self.low, self.high
-        return rest
+        if checked and gone.table.totals.any():
+            return self.holding(taken_away(self.table, gone.table))
+        return self.holding(self.table - gone.table)
 
     def too_wide(self) -> NDArray[np.int64]:
         """Return the features whose scale is that of a range which these rows cannot have.
@@ -312,56 +234,88 @@ class MappedMoments:
         n values of standard deviation s lie within s sqrt(2 n): the range is that of rows which
         were taken back.
         """
-        own, sums = self.moments.values, self.moments.sums
-        if sums is None:
-            return np.empty(0, dtype=np.int64)
+        own = self.values
+        deviation = np.sqrt(_pooled(own.counts, own.variances, own.difference))
         # Rounded to the grid, values may be nearer to each other than they are.
-        quanta = np.ldexp(1.0, sums[0].grid.exponents)
-        variances = np.diagonal(own.covariances, axis1=1, axis2=2)
-        deviation = np.sqrt(_pooled(own.counts, variances, own.difference))
-        widest = (deviation + quanta) * np.sqrt(2.0 * sum(one.total for one in sums))
+        quanta = np.ldexp(1.0, self.grid.exponents)
+        widest = (deviation + quanta) * np.sqrt(2.0 * float(self.table.totals.sum()))
         width = self.high - self.low
         return np.flatnonzero(
             (deviation > 0.0) & (width > 1.01 * widest) & (FLOOR * width > deviation)
         )
 
-    @property
-    def values(self) -> MappedValues:
-        """The moments as floats."""
-        return MappedValues(self.features, self.moments.values, self.low, self.high)
+    def problem(self, *, scaled: bool = True) -> RidgeProblem:
+        """Return the ridge problem, to be solved for any ridge."""
+        return RidgeProblem.of(self.features, self.values, self.low, self.high, scaled=scaled)
 
-    def problem(self, *, scaled: bool = True, rough: bool = False) -> RidgeProblem:
-        """Return the ridge problem, see `MappedValues.problem`."""
-        return self.values.problem(scaled=scaled, rough=rough)
 
-    def solve(self, *, ridge: float) -> Vector:
-        """Return the coefficients of mapped features.
+class FloatRows:
+    """Mapped rows in memory, in blocks to be multiplied in floats and scored.
 
-        `ridge` is the weight of the squared norm, for features of mean variance 1; positive.
+    Features as they are come measured from the middle of their range, so that far columns lose no
+    digits. Features of a wide map of bounded norm are multiplied in single precision, and the
+    products of blocks are added in double. `weight` may be empty.
+    """
+
+    def __init__(self, features: FeatureMap, rows: Rows, weight: Vector, dtype: Any = None) -> None:
+        self.features, self.rows, self.weight = features, rows, weight
+        self.dtype = type_of(features) if dtype is None else np.dtype(dtype)
+        found = extents_of(features, rows, weight if len(weight) else None)
+        self.low, self.high = found.low, found.high
+        self.origin, self._sparse = np.zeros(features.n_outputs), False
+        if isinstance(features, Identity):
+            check_covariances(rows)
+            self.dtype = np.dtype(np.float64)
+            width, reach = self.high - self.low, np.maximum(np.abs(self.low), np.abs(self.high))
+            near = (width > 0.0) & (reach > _NEAR * width)
+            self._sparse = isinstance(rows, CsrRows) and not near.any()
+            if not self._sparse and rows.shape[0]:
+                self.origin = 0.5 * self.low + 0.5 * self.high
+
+    def blocks(self, index: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Any]]:
+        """Yield the mapped examples of an index, some at a time, and which they are.
+
+        The next block may be written over the last one.
         """
-        return self.problem().solve(ridge)
+        plain = isinstance(self.features, Identity)
+        height = BLOCK if plain else _height_for(self.features)
+        room = np.empty((min(height, len(index)), self.features.n_outputs), dtype=self.dtype)
+        for start in range(0, len(index), height):
+            own = index[start : start + height]
+            block = block_of(self.rows.take(own), 0, len(own))
+            if self._sparse:
+                yield own, block.astype(np.float64)
+            elif plain:
+                yield own, dense(block, self.dtype) - self.origin
+            else:
+                yield own, map_into(room, self.features, block)
 
-    def state(self) -> dict[str, Any]:
-        """Return the map and the moments as plain values and arrays."""
-        return {
-            "features": self.features.state(),
-            **self.moments.state(),
-            "low": np.where(np.isfinite(self.low), self.low, 0.0),
-            "high": np.where(np.isfinite(self.high), self.high, 0.0),
-        }
+    def table(self, y: Vector, index: NDArray[np.int64]) -> Table:
+        """Return the table of some examples by their labels -1 and 1, positives first."""
+        total = Table.none(self.features.n_outputs)
+        for own, Z in self.blocks(index):
+            total = total.plus(Z, y[own] < 0, self.weight[own] if len(self.weight) else None)
+        return total
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], features: FeatureMap) -> MappedMoments:
-        """Return the moments of a saved `state`, for a map that was restored before."""
-        made = cls(features)
-        m = features.n_outputs
-        made.moments = ClassMoments.from_state(state)
-        same_features(m, made.moments.n_features)
-        # No examples have no range, even where a grid is known.
-        if not made._bounded and any(one.total for one in made.moments.sums or ()):
-            made.low = restored_array(state, "low", (m,)).copy()
-            made.high = restored_array(state, "high", (m,)).copy()
-        return made
+    def exact_table(self, moments: MappedMoments) -> Table:
+        """Return the table of exact moments, measured as these rows are."""
+        own = moments.values
+        z = np.insert(own.means - self.origin, 0, 1.0, axis=1)
+        sums = own.counts[:, np.newaxis, np.newaxis] * z[:, :, np.newaxis] * z[:, np.newaxis]
+        sums[:, 1:, 1:] += own.scatters
+        return Table(sums)
+
+    def problem(self, table: Table, *, scaled: bool = True, rough: bool = False) -> RidgeProblem:
+        """Return the ridge problem of a table; `rough` allows single precision."""
+        values = table.values(self.origin)
+        return RidgeProblem.of(
+            self.features, values, self.low, self.high, scaled=scaled, rough=rough
+        )
+
+    def scores(self, index: NDArray[np.int64], W: NDArray[Any]) -> Vector:
+        """Return the scores of some examples by models in columns, up to a shift of each column."""
+        W = W.astype(self.dtype, copy=False)
+        return np.concatenate([np.asarray(Z @ W) for _, Z in self.blocks(index)])
 
 
 class RidgeProblem:
@@ -374,6 +328,26 @@ class RidgeProblem:
     def __init__(self, C: Vector, u: Vector, scale: Vector, *, rough: bool = False) -> None:
         self._C = C.astype(np.float32) if rough else C
         self._u, self._scale = u, scale
+
+    @classmethod
+    def of(
+        cls,
+        features: FeatureMap,
+        values: MomentValues,
+        low: Vector,
+        high: Vector,
+        *,
+        scaled: bool = True,
+        rough: bool = False,
+    ) -> RidgeProblem:
+        """Return the problem of moments; unless `scaled`, ridges apply to features as they are."""
+        C, u, scale = values.covariance, values.difference, np.ones(features.n_outputs)
+        if scaled:
+            own = (values.counts, values.means, values.variances)
+            scale = scale_for(features, *own, low, high, gap=values.gap)
+        C *= scale
+        C *= scale[:, None]
+        return cls(C, scale * u, scale, rough=rough and features.bounds().is_finite)
 
     def solve(
         self, ridge: float, *, signs: NDArray[np.int64] | None = None, margin: float = 1.0
@@ -409,25 +383,61 @@ class RidgeProblem:
         """
         from scipy.optimize import lsq_linear
 
-        table = np.vstack([L.T, self._u])
-        target = np.append(np.zeros(len(L)), margin)
-        lower = np.where(signs > 0, 0.0, -np.inf)
-        upper = np.where(signs < 0, 0.0, np.inf)
+        table, target = np.vstack([L.T, self._u]), np.append(np.zeros(len(L)), margin)
+        lower, upper = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
         found = lsq_linear(table, target, (lower, upper), method="bvls", tol=1e-12)
         return np.asarray(self._scale * np.clip(found.x, lower, upper))
 
 
-def _same_map(one: FeatureMap, other: FeatureMap) -> bool:
-    if one is other:
-        return True
-    if one != other or one.n_inputs != other.n_inputs or one.n_outputs != other.n_outputs:
-        return False
-    return _same(one.state(), other.state())
+class RowsProblem:
+    """The ridge problem of fewer mapped rows than features, whose minimiser is a sum of rows.
 
+    B holds the rows less the means of their classes, each times the root of its share of the class,
+    and below them the difference u of the means. Then C + u u' = B' B, and for ridge l the
+    minimiser B' (B B' + l I)^{-1} e, e the place of u: a system of rows, not of features.
+    """
 
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, Mapping):
-        return one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return np.array_equal(one, other) if isinstance(one, np.ndarray) else bool(one == other)
+    def __init__(
+        self,
+        rows: FloatRows,
+        y: Vector,
+        index: NDArray[np.int64],
+        *,
+        scaled: bool = True,
+        rough: bool = False,
+    ) -> None:
+        Z = np.concatenate([dense(Z, np.dtype(np.float64)).copy() for _, Z in rows.blocks(index)])
+        weight = rows.weight[index] if len(rows.weight) else np.ones(len(index))
+        B, means, variances, counts = [], [], [], []
+        for own in (y[index] > 0, y[index] < 0):
+            counts.append(weight[own].sum())
+            if not counts[-1] > 0.0:
+                raise ValueError("Moments need examples of both classes.")
+            share = weight[own] / counts[-1]
+            means.append(share @ Z[own])
+            B.append((Z[own] - means[-1]) * np.sqrt(share)[:, np.newaxis])
+            variances.append((B[-1] ** 2).sum(axis=0))
+        self._scale = np.ones(Z.shape[1])
+        if scaled:
+            known = (np.array(counts), np.stack(means) + rows.origin, np.stack(variances))
+            self._scale = scale_for(rows.features, *known, rows.low, rows.high)
+        self._rows = np.concatenate([*B, (means[0] - means[1])[np.newaxis]]) * self._scale
+        self._products = self._rows @ self._rows.T
+
+    def solve(
+        self, ridge: float, *, signs: NDArray[np.int64] | None = None, margin: float = 1.0
+    ) -> Vector:
+        """Return the coefficients for a ridge, as `RidgeProblem.solve` does, without signs."""
+        from scipy import linalg
+
+        if signs is not None and signs.any():
+            raise ValueError("signs of coefficients need moments, of fewer features than rows.")
+        place = np.zeros(len(self._products))
+        place[-1] = margin
+        try:
+            found = linalg.solve(self._products + ridge * np.eye(len(place)), place, assume_a="pos")
+        except linalg.LinAlgError:
+            raise ValueError(
+                f"The ridge {ridge:g} is too small for the rounding of the rows; use a larger one."
+            ) from None
+        return np.asarray(self._scale * (found @ self._rows))

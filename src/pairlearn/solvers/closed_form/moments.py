@@ -12,25 +12,21 @@ solves (C + u u' + l I) w = m u.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.solvers.closed_form.exact_sums import (
-    MOST_FEATURES,
-    ExactSums,
-    digest_of,
-    packed_sums,
-    unpacked_sums,
-)
 from pairlearn.solvers.closed_form.grid import FINE, Extents, Grid
-from pairlearn.solvers.closed_form.moment_values import MomentValues, values_of
-from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.closed_form.table import MomentValues, Table, digest_of
+from pairlearn.solvers.rows import CsrRows, Rows, as_rows
 from pairlearn.solvers.two_classes import check_two_classes
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_count, check_labels, check_weights
+
+#: Covariances of more features than this are refused, since they would not fit in memory.
+MOST_FEATURES = 10_000
 
 
 class ClassMoments:
@@ -71,60 +67,48 @@ class ClassMoments:
                 f"Covariances of {d} features need {8 * d * d / 2**30:.0f} GiB; use pairwise SGD, "
                 f"or OPAUC with a sketch, for more than {MOST_FEATURES}."
             )
-        if grid is not None and grid.n_features != d:
-            raise ValueError(f"The grid has {grid.n_features} features, the moments have {d}.")
+        if grid is not None:
+            same_features(grid.n_features, d)
         self.n_features, self._given = d, grid is not None
         #: The exact sums of positives and negatives; None before the first row without a grid.
-        self.sums: tuple[ExactSums, ExactSums] | None = None
-        if grid is not None:
-            self.sums = ExactSums.none(grid), ExactSums.none(grid)
-        self._values: MomentValues | None = None
+        self.table = None if grid is None else Table.none(d, grid=grid)
 
     @property
     def grid(self) -> Grid | None:
         """The grid; None before the first row, if none was given."""
-        return None if self.sums is None else self.sums[0].grid
+        return None if self.table is None else self.table.grid
 
     def add(self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None) -> Self:
         """Add examples with labels -1 and +1; `example_weight` says how often each counts."""
-        from pairlearn.solvers.rows import as_rows
-
         rows = as_rows(X)
-        y = check_labels(y, rows.shape[0])
         if rows.shape[1] != self.n_features:
             raise ValueError(f"X has {rows.shape[1]} features, the moments have {self.n_features}.")
-        if not (np.abs(y) == 1.0).all():
-            raise ValueError("y must hold the labels -1 and +1.")
-        weight = None if example_weight is None else check_weights(example_weight, len(y))
-        if weight is not None and not weight.all():
-            kept = np.flatnonzero(weight)
-            rows, y, weight = rows.take(kept), y[kept], weight[kept]
-        if not len(y):
-            return self
-        check_covariances(rows)
-        positive, negative = self._sums_for(rows, weight)
-        code = (y < 0).astype(np.intp)
-        self.sums = tuple(add_classes((positive, negative), rows, code, weight))  # type: ignore[assignment]
-        self._values = None
+        rows, y, weight = signed(rows, y, example_weight)
+        if len(y):
+            check_covariances(rows)
+            self.table = self._table_for(rows, weight).plus(rows.matrix, y < 0, weight)
         return self
 
-    def _sums_for(self, rows: Rows, weight: Vector | None) -> tuple[ExactSums, ExactSums]:
+    def _table_for(self, rows: Rows, weight: Vector | None) -> Table:
         """Return the sums on a grid for these rows and weights."""
-        if self.sums is None:
-            grid = Grid.of(Extents.of(rows, weight), bits=FINE)
-            self.sums = ExactSums.none(grid), ExactSums.none(grid)
-        elif weight is not None:
-            self.sums = _for_weights(self.sums, rows, weight, given=self._given)
-        return self.sums
+        if self.table is None:
+            first = Grid.of(Extents.of(rows, weight), bits=FINE)
+            return Table.none(self.n_features, grid=first)
+        grid = self.table.grid
+        assert grid is not None
+        if weight is None:
+            return self.table
+        if self._given:
+            grid.check_weights(weight)
+            return self.table
+        finer = min(Grid.of(Extents.of(rows, weight)).weight_exponent, grid.weight_exponent)
+        return self.table.on(Grid(grid.exponents, grid.origin, finer))
 
     def merge(self, other: ClassMoments) -> Self:
         """Add the examples of other moments; on a common grid if theirs is another one."""
-        # The common grid holds the points of both: nothing is rounded again.
         same_features(self.n_features, other.n_features)
-        if other.sums is not None:
-            ours, theirs = self.sums, other.sums
-            self.sums = theirs if ours is None else _joined(ours, theirs, 1)
-            self._values = None
+        if other.table is not None:
+            self.table = other.table if self.table is None else self.table + other.table
         return self
 
     def without(
@@ -133,7 +117,6 @@ class ClassMoments:
         y: ArrayLike | None = None,
         *,
         example_weight: ArrayLike | None = None,
-        checked: bool = True,
     ) -> ClassMoments:
         """Return the moments without some examples, as if they had never come.
 
@@ -145,46 +128,31 @@ class ClassMoments:
             Labels -1 and +1 of the examples.
         example_weight : array-like of shape (n,), optional
             The weights with which they were added.
-        checked : bool, default=True
-            Whether examples that were never added are refused, where that shows. Copies of an
-            example whose weights are added before they are rounded may seem to be such.
 
         Returns
         -------
         ClassMoments
             The moments of the other examples, on the same grid.
         """
-        if isinstance(X, ClassMoments):
-            gone = X
-        elif y is None:
-            raise ValueError("The rows that are taken back need their labels; pass y.")
-        else:
+        gone = X
+        if not isinstance(X, ClassMoments):
+            if y is None:
+                raise ValueError("The rows that are taken back need their labels; pass y.")
             gone = ClassMoments(self.n_features, self.grid)
             gone.add(X, y, example_weight=example_weight)
         same_features(self.n_features, gone.n_features)
-        rest = ClassMoments(self.n_features, self.grid)
-        rest._given = self._given
-        if gone.sums is None or not any(one.total for one in gone.sums):
-            rest.sums = None if self.sums is None else self.sums
-            return rest
-        rest.sums = None if self.sums is None else _joined(self.sums, gone.sums, -1)
-        if rest.sums is None or (checked and not all(one.is_possible() for one in rest.sums)):
-            raise ValueError(
-                "These examples are not all among those of the moments: without them a class would "
-                "have fewer than no examples, or a negative variance. Take back only examples that "
-                "were added, with their labels and weights."
-            )
+        rest = ClassMoments(self.n_features)
+        rest.table, rest._given = self.table, self._given
+        if gone.table is not None and gone.table.totals.any():
+            rest.table = taken_away(self.table, gone.table)
         return rest
 
     @property
     def values(self) -> MomentValues:
         """Counts, means and covariances as floats, each rounded once from whole numbers."""
-        if self._values is None:
-            if self.sums is None:
-                d = self.n_features
-                return MomentValues(np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d)))
-            self._values = values_of(self.sums)
-        return self._values
+        if self.table is None:
+            return Table.none(self.n_features).values()
+        return self.table.values()
 
     @property
     def counts(self) -> Vector:
@@ -217,23 +185,7 @@ class ClassMoments:
         return self.values.pair_scatter
 
     def scaled(self, weights: Vector) -> MomentValues:
-        """Return the moments of features that are multiplied by weights.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (d,)
-            The factor of each feature.
-
-        Returns
-        -------
-        MomentValues
-            The moments of the multiplied features.
-
-        Examples
-        --------
-        >>> ClassMoments(1).add([[0.0], [2.0]], [-1, 1]).scaled(np.array([3.0])).means[:, 0]
-        array([6., 0.])
-        """
+        """Return the moments of features that are multiplied by weights."""
         return self.values.scaled(weights)
 
     def solve(self, *, ridge: float = 0.0, margin: float = 1.0) -> Vector:
@@ -242,23 +194,55 @@ class ClassMoments:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the arrays from which `from_state` rebuilds the moments."""
-        if self.sums is None:
+        if self.table is None:
             return {"n_features": np.array(self.n_features)}
-        return packed_sums(self.sums)
+        return self.table.state()
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]]) -> Self:
         """Return the moments of a saved `state`."""
         if "n_features" in state:
             return cls(int(state["n_features"]))
-        positive, negative = unpacked_sums(state, 2)
-        made = cls(positive.grid.n_features, positive.grid)
-        made.sums = positive, negative
+        return cls.of(Table.from_state(state))
+
+    @classmethod
+    def of(cls, table: Table) -> Self:
+        """Return the moments that an exact table of positives and negatives holds."""
+        assert table.grid is not None
+        if len(table.sums) != 2 or not table.is_possible():
+            raise ValueError("the moments are not of two classes, or have a negative variance.")
+        made = cls(table.grid.n_features, table.grid)
+        made.table = table
         return made
 
     def digest(self) -> str:
         """Return a digest of the state: equal for equal sums on equal grids, and only for them."""
         return digest_of(self.state())
+
+
+def signed(
+    rows: Rows, y: ArrayLike, weight: ArrayLike | None
+) -> tuple[Rows, Vector, Vector | None]:
+    """Return rows of weight other than 0 with labels, which must be -1 and +1, and weights."""
+    y = check_labels(y, rows.shape[0])
+    if not (np.abs(y) == 1.0).all():
+        raise ValueError("y must hold the labels -1 and +1.")
+    if weight is None:
+        return rows, y, None
+    weight = check_weights(weight, len(y))
+    kept = np.flatnonzero(weight)
+    return (rows, y, weight) if len(kept) == len(y) else (rows.take(kept), y[kept], weight[kept])
+
+
+def taken_away(table: Table | None, gone: Table) -> Table:
+    """Return exact sums without those of some rows, which must be among them."""
+    if table is None or not (rest := table - gone).is_possible():
+        raise ValueError(
+            "These examples are not all among those of the moments: without them a class would "
+            "have fewer than no examples, or a negative variance. Take back only examples that "
+            "were added, with their labels and weights."
+        )
+    return rest
 
 
 def check_covariances(rows: Rows) -> None:
@@ -286,44 +270,6 @@ def same_features(ours: int, theirs: int) -> None:
         raise ValueError(f"Moments of {ours} features and of {theirs} do not add up.")
 
 
-def add_classes(
-    sums: Sequence[ExactSums], rows: Rows, code: NDArray[np.intp], weight: Vector | None
-) -> list[ExactSums]:
-    """Return the sums with rows, each added to those of its class; `code` is the class of a row."""
-    grid = sums[0].grid
-    if weight is None and grid.weight_exponent:
-        weight = np.ones(rows.shape[0])
-    own = None if weight is None else grid.weights(weight)
-    if own is not None and (own == 1.0).all():
-        own = None
-    places = [np.flatnonzero(code == kind) for kind in range(len(sums))]
-    return [
-        one.plus(rows.take(index), None if own is None else own[index]) if len(index) else one
-        for one, index in zip(sums, places, strict=True)
-    ]
-
-
-def _for_weights(
-    sums: tuple[ExactSums, ExactSums], rows: Rows, weight: Vector, *, given: bool
-) -> tuple[ExactSums, ExactSums]:
-    """Return the sums on a grid whose quantum of weights suits these weights."""
-    grid = sums[0].grid
-    if given:
-        grid.check_weights(weight)
-        return sums
-    wanted = Grid.of(Extents.of(rows, weight)).weight_exponent
-    if wanted >= grid.weight_exponent:
-        return sums
-    finer = Grid(grid.exponents, grid.origin, wanted)
-    return sums[0].on(finer), sums[1].on(finer)
-
-
-def _joined(
-    ours: tuple[ExactSums, ExactSums], theirs: tuple[ExactSums, ExactSums], sign: int
-) -> tuple[ExactSums, ExactSums]:
-    return ours[0].joined(theirs[0], sign), ours[1].joined(theirs[1], sign)
-
-
 def solve_square_auc(X: Any, y: ArrayLike, *, ridge: float = 0.0, margin: float = 1.0) -> Vector:
     r"""Return the minimiser of the square loss over opposite pairs, in closed form.
 
@@ -336,10 +282,8 @@ def solve_square_auc(X: Any, y: ArrayLike, *, ridge: float = 0.0, margin: float 
         Examples.
     y : array-like of shape (n,)
         Labels -1 and +1.
-    ridge : float, default=0.0
-        The weight of ||w||^2.
-    margin : float, default=1.0
-        The margin m.
+    ridge, margin : float
+        The weight of ||w||^2, and the margin m.
 
     Returns
     -------

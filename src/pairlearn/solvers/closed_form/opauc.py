@@ -14,7 +14,7 @@ from pairlearn.averaging import Averaging, LastIterate
 from pairlearn.domains import Ball, WholeSpace
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.block_sizes import BLOCK
-from pairlearn.solvers.closed_form.exact_sums import MOST_FEATURES
+from pairlearn.solvers.closed_form.moments import MOST_FEATURES
 from pairlearn.solvers.iterates import Iterates
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Solution

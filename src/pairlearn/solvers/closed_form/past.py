@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a stream keeps of its rows: tables with several half-lives, and some rows to judge by.
+r"""What a stream keeps of its rows: tables with several half-lives, and some rows to judge by.
 
-With half-life h a row counts half as much once h further ones have come. Rows arrive in blocks;
-those of a block count alike, and the table shrinks by 2^(-b/h) for a block of b rows. One product
-of a block serves all half-lives.
+With half-life h a row counts half as much once h further ones have come. Rows arrive in blocks; the
+tables shrink by 2^(-b/h) for a block of b rows, and one product of the block is added to all. Folds
+of kept rows choose the ridge: the table without a fold is a difference.
 
-The first rows of a stream are kept, or the latest if it forgets. Their folds choose the ridge: the
-table without a fold is a difference, since a kept row counts 2^(-a/h) after a further rows.
+The memory is the longest whose AUC over the latest scores of each class, all made before learning,
+is below the best by at most one and a half standard errors. Comparisons are paired: the squared
+error of the difference of memories a and b is
+
+    Var_i(V_a(x_i+) - V_b(x_i+)) / p + Var_j(V_a(x_j-) - V_b(x_j-)) / q,
+
+where V(x+) is the share of negatives below a positive, and V(x-) that of positives above a
+negative (DeLong et al. 1988).
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,10 +29,12 @@ from pairlearn.folds import FEW, n_repeats_of
 from pairlearn.metrics.auc import roc_auc
 from pairlearn.solvers.closed_form.fisher import FISHER_BELOW
 from pairlearn.solvers.closed_form.mapped_moments import ridges_for, scale_for
-from pairlearn.solvers.closed_form.recent_scores import share_below
-from pairlearn.solvers.closed_form.table import Directions, Table
-from pairlearn.typing import Vector
+from pairlearn.solvers.closed_form.table import Table
+from pairlearn.typing import Mask, Vector
+from pairlearn.validation import as_counts
 
+#: What a stream that starts anew keeps of its past: the weight of this many rows.
+_KEPT = 250.0
 #: Rows that are kept to choose by: with even classes the error of an AUC is then below .01.
 HELD = 4096
 #: A fold has at most one row in this many.
@@ -42,6 +50,13 @@ _NOISE = 0.3
 _LEFT = 1e-9
 #: The shortest half-life of a stream that chooses: this many rows, or this many a feature.
 _SHORTEST, _LIVES_PER_FEATURE = 250.0, 4.0
+#: The latest scores of each class that a memory is judged by; fewer than ten tell nothing.
+RECENT, _FEWEST = 125, 10
+#: The longest memory within this many standard errors of the best is taken.
+_ERRORS = 1.5
+
+#: Scores, which of them are of positive examples, and their weights.
+Window = tuple[Vector, Mask, Vector]
 
 
 def half_lives_for(
@@ -81,14 +96,17 @@ class Block(NamedTuple):
     scores: Vector
 
     @classmethod
-    def none(cls, n_features: int, n_memories: int) -> Block:
-        """Return no rows."""
-        return cls(np.empty((0, n_features)), np.empty(0), np.empty(0), np.empty((0, n_memories)))
-
-    @classmethod
     def joined(cls, blocks: tuple[Block, ...]) -> Block:
         """Return the rows of several blocks as one."""
         return cls(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+
+    def take(self, index: Any) -> Block:
+        """Return some of the rows."""
+        return Block(*(part[index] for part in self))
+
+    def widened(self, more: int) -> Block:
+        """Return the rows with new features, which are 0."""
+        return self._replace(Z=np.pad(self.Z, ((0, 0), (0, more))))
 
 
 class Choice(NamedTuple):
@@ -99,9 +117,116 @@ class Choice(NamedTuple):
     auc: float | None = None
 
 
+class Directions(NamedTuple):
+    """Linear scores in units of their own spread, one for each ridge or table.
+
+    The score of x is ``weights[k] @ x - middle[k]``: 0 halfway between the classes. ``sizes[k]`` is
+    the distance of the class means in these units.
+    """
+
+    weights: Vector
+    middle: Vector
+    sizes: Vector
+
+    def scores(self, X: Vector) -> Vector:
+        """Return the scores of rows, a column for each direction."""
+        return np.asarray(X @ self.weights.T - self.middle)
+
+    def factor(self, place: int, margin: float) -> float:
+        """Return what makes of a direction the coefficients of the square loss."""
+        size = float(self.sizes[place])
+        return size * margin / (1.0 + size**2)
+
+
+def directions(
+    table: Table, scale: Vector, ridges: Vector, *, counts: Vector | None = None
+) -> Directions:
+    """Return the scores w = D v with (D C D + l I) v = D u, for each ridge l.
+
+    There is one ridge for each of several tables, or all are for one. `scale` is the diagonal D.
+    With the numbers of positives and negatives C is twice the covariance of all examples within
+    their classes, as in Fisher's discriminant; without, the sum of the covariances of the classes.
+    Where rounding hides the solution the scores are NaN.
+    """
+    means, covariances = table.means, table.covariances
+    if counts is not None:
+        shares = 2.0 * counts / counts.sum(axis=-1, keepdims=True)
+        covariances = covariances * shares[..., np.newaxis, np.newaxis]
+    C = covariances.sum(axis=-3) * scale * scale[:, np.newaxis]
+    u = (means[..., 0, :] - means[..., 1, :]) * scale
+    u = np.broadcast_to(u, (len(ridges), len(scale)))
+    v = _solved(C + ridges[:, np.newaxis, np.newaxis] * np.eye(len(scale)), u)
+    sizes = np.sqrt(np.maximum((u * v).sum(axis=-1), 0.0))
+    weights = v * scale / np.where(sizes > 0.0, sizes, 1.0)[:, np.newaxis]
+    return Directions(weights, (weights * means.mean(axis=-2)).sum(axis=-1), sizes)
+
+
+def _solved(matrices: Vector, rights: Vector) -> Vector:
+    """Return the solution of each system; NaN for a matrix that is not positive definite."""
+    try:
+        np.linalg.cholesky(matrices)
+        return np.asarray(np.linalg.solve(matrices, rights[..., np.newaxis])[..., 0])
+    except np.linalg.LinAlgError:
+        if len(matrices) == 1:
+            return np.full_like(rights, np.nan)
+    each = zip(matrices[:, np.newaxis], rights[:, np.newaxis], strict=True)
+    return np.concatenate([_solved(*system) for system in each])
+
+
+@dataclass(frozen=True, eq=False)
+class RecentScores:
+    """The latest scores of each class, the oldest first, with a column for each memory."""
+
+    positives: Vector
+    negatives: Vector
+
+    @classmethod
+    def none(cls, n_memories: int) -> RecentScores:
+        """Return no scores."""
+        return cls(np.empty((0, n_memories)), np.empty((0, n_memories)))
+
+    def plus(self, block: Block) -> RecentScores:
+        """Return the latest scores with those of more rows."""
+        return RecentScores(
+            np.concatenate([self.positives, block.scores[block.y > 0]])[-RECENT:],
+            np.concatenate([self.negatives, block.scores[block.y < 0]])[-RECENT:],
+        )
+
+    def _placements(self) -> tuple[Vector, Vector]:
+        """Return the share of the other class on the right side of each score."""
+        wins = 0.5 + 0.5 * np.sign(self.positives[:, np.newaxis] - self.negatives)
+        return wins.mean(axis=1), wins.mean(axis=0)
+
+    def best(self) -> int:
+        """Return the place of the longest memory that is as good as the best."""
+        p, q = len(self.positives), len(self.negatives)
+        if self.positives.shape[1] == 1 or min(p, q) < _FEWEST:
+            return 0
+        placements = self._placements()
+        top = placements[0].mean(axis=0).argmax()
+        above, below = (V[:, [top]] - V for V in placements)
+        errors = np.sqrt(above.var(axis=0) / p + below.var(axis=0) / q)
+        # Rounding must not make equals differ.
+        return int((above.mean(axis=0) <= _ERRORS * errors + 1e-12).argmax())
+
+    def auc(self, memory: int) -> float | None:
+        """Return the AUC of the latest scores of one memory."""
+        if not len(self.positives) or not len(self.negatives):
+            return None
+        return float(self._placements()[0][:, memory].mean())
+
+    def of(self, memory: int) -> tuple[Vector, Mask]:
+        """Return the latest scores of one memory, and which of them are of positives."""
+        scores = np.concatenate([self.positives[:, memory], self.negatives[:, memory]])
+        return scores, np.arange(len(scores)) < len(self.positives)
+
+
 @dataclass(frozen=True, eq=False)
 class Past:
-    """Tables of the rows so far, with a table for each half-life, and the rows that are kept."""
+    """Tables of the rows so far, one for each half-life, and the rows that are kept.
+
+    The first rows of a stream are kept, or the latest if it forgets.
+    """
 
     settings: Settings
     table: Table
@@ -128,14 +253,13 @@ class Past:
         Z, y, weight, _ = block
         origin = Z.mean(axis=0) if self.origin is None else self.origin
         left = 0.5 ** (len(y) / np.array(self.settings.half_lives))
-        plain = None if (weight == 1.0).all() else weight
-        new = Table.of(Z - origin, y < 0, weight=plain)
-        own = np.array([np.count_nonzero(y > 0), np.count_nonzero(y < 0)])
-        n = self.n + len(y)
+        n, positive = self.n + len(y), int(np.count_nonzero(y > 0))
         return replace(
             self,
-            table=self.table.decayed(left) + new,
-            counts=self.counts * left[:, np.newaxis] + own,
+            table=self.table.decayed(left).plus(
+                Z - origin, y < 0, None if (weight == 1.0).all() else weight
+            ),
+            counts=self.counts * left[:, np.newaxis] + [positive, len(y) - positive],
             origin=origin,
             low=np.minimum(self.low, Z.min(axis=0)),
             high=np.maximum(self.high, Z.max(axis=0)),
@@ -144,12 +268,10 @@ class Past:
         )
 
     def _held_with(self, n: int, block: Block) -> tuple[tuple[int, Block], ...]:
-        """Return the kept blocks with a new one: the latest of a stream that forgets."""
         sizes = [len(own.y) for _, own in self.held]
         if self.settings.half_lives[0] == np.inf:
             return self.held if sum(sizes) >= HELD else (*self.held, (n, block))
-        too_many = sum(sizes) - sizes[0] >= HELD if sizes else False
-        return (*self.held[too_many:], (n, block))
+        return (*self.held[sum(sizes[1:]) >= HELD :], (n, block))
 
     @property
     def _origin(self) -> Vector:
@@ -176,25 +298,17 @@ class Past:
         if not usable[1:].all():
             # The next longer memory that knows both classes speaks for one that does not.
             speaker = np.maximum.accumulate(np.where(usable, np.arange(len(usable)), 0))
-            table, counts = Table(table.sums[speaker]), counts[speaker]
+            table, counts = table[speaker], counts[speaker]
         ridges = np.full(len(counts), choice.ridge)
         if self.settings.ridge is None:
             noise = _NOISE * len(self.low) * (1.0 / np.maximum(self.counts, 1.0)).sum(axis=1)
             np.maximum(choice.ridge, noise[1:], out=ridges[1:])
         pooled = counts if choice.pooled else None
-        return self.from_zero(table.directions(self.scale(self.table[0]), ridges, counts=pooled))
+        return self._from_zero(directions(table, self.scale(self.table[0]), ridges, counts=pooled))
 
-    def from_zero(self, found: Directions) -> Directions:
+    def _from_zero(self, found: Directions) -> Directions:
         """Return directions of rows as they are, not as seen from the origin."""
-        return replace(found, middle=found.middle + found.weights @ self._origin)
-
-    def rows(self) -> tuple[Block, Vector]:
-        """Return the kept rows of the last 4,096, and how much each still counts."""
-        if not self.held:
-            return Block.none(len(self.low), len(self.counts)), np.empty(0)
-        block = Block.joined(tuple(own for _, own in self.held))
-        ages = np.repeat([self.n - n for n, _ in self.held], [len(own.y) for _, own in self.held])
-        return block, block.weight * 0.5 ** (ages / self.settings.half_lives[0])
+        return found._replace(middle=found.middle + found.weights @ self._origin)
 
     def folds(self, *, repeated: bool, every: bool) -> Iterator[tuple[Table, Vector, Block]]:
         """Yield the longest memory without a fold of the kept rows: table, counts, and the fold.
@@ -202,28 +316,30 @@ class Past:
         Folds are dealt within classes in order of arrival. If both classes are frequent one fold is
         enough, unless `every` one is asked for. Those of a rare class may be dealt `repeated`ly.
         """
-        block, weight = self.rows()
+        if not self.held:
+            return
+        life = self.settings.half_lives[0]
+        block = Block.joined(tuple(own for _, own in self.held))
+        ages = np.repeat([self.n - n for n, _ in self.held], [len(own.y) for _, own in self.held])
+        left = 0.5 ** (ages / life)  # how much a row still counts
         kinds = [np.flatnonzero(block.y == sign) for sign in (1.0, -1.0)]
         rarer = min(map(len, kinds))
-        if not rarer:
-            return
-        share = len(block.y) / self.n if self.settings.half_lives[0] == np.inf else 1.0
+        share = len(block.y) / self.n if life == np.inf else 1.0
         n_folds = min(math.ceil(_EVERY * share), rarer)
         n_repeats = n_repeats_of(rarer) if repeated and n_folds > 1 else 1
-        taken = weight / np.where(block.weight > 0.0, block.weight, 1.0)
         for repeat in range(n_repeats):
             fold = np.empty(len(block.y), dtype=np.int64)
-            for own in kinds:
+            for own in kinds if rarer else ():
                 # A turn of the deal begins one fold farther in each repeat.
                 turn, place = np.divmod(np.arange(len(own)), n_folds)
                 fold[own] = (place + repeat * turn) % n_folds
-            for k in range(n_folds if every or rarer < FISHER_BELOW else 1):
-                held = Block(*(part[fold == k] for part in block))
-                gone = Table.of(held.Z - self._origin, held.y < 0, weight=weight[fold == k])
+            for k in range(n_folds if every or rarer < FISHER_BELOW else min(n_folds, 1)):
+                held, own = block.take(fold == k), left[fold == k]
+                gone = Table.none(len(self.low)).plus(
+                    held.Z - self._origin, held.y < 0, held.weight * own
+                )
                 rest = self.table[0] - gone
-                counts = self.counts[0] - [
-                    taken[(fold == k) & (block.y == s)].sum() for s in (1, -1)
-                ]
+                counts = self.counts[0] - [own[held.y == sign].sum() for sign in (1, -1)]
                 if (rest.weights > _LEFT * self.table[0].weights).all() and (counts > _LEFT).all():
                     yield rest, counts, held
 
@@ -241,56 +357,70 @@ class Past:
         worth = []
         for rest, counts, held in self.folds(repeated=repeated, every=False):
             scale = self.scale(rest)
-            found = [
-                rest.directions(scale, np.array(ridges), counts=counts if pooled else None).weights
+            tried = [
+                directions(rest, scale, np.array(ridges), counts=counts if pooled else None)
                 for pooled in kinds
             ]
-            worth.append(_aucs(held, np.concatenate(found)))
-        if not worth:
-            return None
+            scores = np.concatenate([one.weights for one in tried]) @ held.Z.T
+            weight = held.weight if np.ptp(held.weight) else None
+            worth.append([
+                roc_auc(held.y, own, sample_weight=weight) if np.isfinite(own).all() else np.nan
+                for own in scores
+            ])  # fmt: skip
         # Rounded, so that rounding errors do not decide between equals.
-        aucs = np.mean(worth, axis=0).round(12)
+        aucs = np.mean(worth, axis=0).round(12) if worth else np.array([np.nan])
         if np.isnan(aucs).all():
             return None
         best = int(np.nanargmax(aucs))
         return Choice(ridges[best % len(ridges)], kinds[best // len(ridges)], float(aucs[best]))
 
+    def window(self, choice: Choice, recent: RecentScores, memory: int) -> Window:
+        """Return scores relative to that halfway between the classes, labels and weights.
+
+        No score is of an example that its model had learned: in-sample scores are too sure, most of
+        all with many features and few rows. While everything is remembered they are those of folds
+        of the kept rows, else those of recent examples before they were learned. Only an example
+        that is alone in its class cannot be held out.
+        """
+        margin = self.settings.margin
+        if memory:
+            scores, positive = recent.of(memory)
+            shares = self.counts[memory] / np.maximum([positive.sum(), (~positive).sum()], 1)
+            unit = self.directions(choice).factor(memory, margin)
+            return scores * unit, positive, np.where(positive, *shares)
+        ridges, parts = np.array([choice.ridge]), []
+        for rest, counts, held in self.folds(repeated=False, every=True):
+            pooled = counts if choice.pooled else None
+            found = self._from_zero(directions(rest, self.scale(rest), ridges, counts=pooled))
+            scores = found.scores(held.Z)[:, 0] * found.factor(0, margin)
+            if np.isfinite(scores).all():  # Rounding may hide what is left without the fold.
+                parts.append((scores, held.y > 0, held.weight))
+        if parts:
+            scores, positive, weight = (np.concatenate(own) for own in zip(*parts, strict=True))
+            if 0 < positive.sum() < len(positive):
+                return scores, positive, as_counts(weight)
+        found, rows = self.directions(choice), Block.joined(tuple(own for _, own in self.held))
+        scores = found.scores(rows.Z)[:, 0] * found.factor(0, margin)
+        return scores, rows.y > 0, as_counts(rows.weight)
+
     def widened(self, settings: Settings) -> Past:
         """Return the past of a wider map, whose new features were 0 until now."""
         more = settings.features.n_outputs - len(self.low)
-        # Before the first block nothing is known of any feature.
-        ends = (np.inf, -np.inf) if self.origin is None else (0.0, 0.0)
+        if self.origin is None:
+            return Past.none(settings)
         return replace(
             self,
             settings=settings,
             table=self.table.widened(settings.features.n_outputs),
-            origin=None if self.origin is None else np.pad(self.origin, (0, more)),
-            low=np.pad(self.low, (0, more), constant_values=ends[0]),
-            high=np.pad(self.high, (0, more), constant_values=ends[1]),
-            held=tuple((n, widened_block(own, more)) for n, own in self.held),
+            origin=np.pad(self.origin, (0, more)),
+            low=np.pad(self.low, (0, more)),
+            high=np.pad(self.high, (0, more)),
+            held=tuple((n, own.widened(more)) for n, own in self.held),
         )
 
-    def restarted(self, n_kept: float) -> Past:
-        """Return the shortest memory alone, or as much of it as `n_kept` rows weigh."""
-        share = min(1.0, n_kept / max(self.counts[-1].sum(), 1.0))
+    def restarted(self) -> Past:
+        """Return the shortest memory alone, or as much of it as `_KEPT` rows weigh."""
+        share = min(1.0, _KEPT / max(self.counts[-1].sum(), 1.0))
         everywhere = np.zeros(len(self.counts), dtype=np.int64) - 1
-        table = Table(self.table.sums[everywhere]).decayed(share)
+        table = self.table[everywhere].decayed(share)
         return replace(self, table=table, counts=self.counts[everywhere] * share, held=(), n=0)
-
-
-def widened_block(block: Block, more: int) -> Block:
-    """Return a block with new features, which are 0."""
-    return block._replace(Z=np.pad(block.Z, ((0, 0), (0, more))))
-
-
-def _aucs(held: Block, weights: Vector) -> Vector:
-    """Return the AUC of each direction on held-out rows; NaN for a direction of NaN."""
-    scores, positive = weights @ held.Z.T, held.y > 0
-    found = np.full(len(weights), np.nan)
-    for k in np.flatnonzero(np.isfinite(scores).all(axis=1)):
-        if np.ptp(held.weight):
-            found[k] = roc_auc(held.y, scores[k], sample_weight=held.weight)
-            continue
-        below = share_below(scores[k, positive], np.sort(scores[k, ~positive]))
-        found[k] = below.mean()
-    return found

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A stream of mapped rows, learned by its class moments in blocks.
+"""A stream of mapped rows, learned by tables of moments in blocks (`past`).
 
-Rows are collected in a block of 128, or of two rows a feature. When a block is full it is learned:
-its table is added (`past`), the scores that all memories gave its rows choose the memory
-(`recent_scores`), and from time to time folds of kept rows choose the ridge. Then the coefficients
-of all memories are found, which score the rows of the next block. Blocks begin at fixed places of
-the stream, so that chunks do not matter, nor when somebody asks for a model.
-
-A model is made of all rows, those of the open block included.
+Rows are collected in a block of 128, or of two rows a feature. When a block is full it is learned,
+the scores that all memories gave its rows choose the memory, and from time to time folds of kept
+rows choose the ridge. Then the coefficients of all memories are found, which score the rows of the
+next block. Blocks begin at fixed places of the stream, so that chunks do not matter, nor when
+somebody asks for a model. A model is made of all rows, those of the open block included.
 """
 
 from __future__ import annotations
@@ -19,14 +17,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairlearn.features import FeatureMap
-from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.mapped_moments import ridges_for
-from pairlearn.solvers.closed_form.moment_values import MomentValues
-from pairlearn.solvers.closed_form.past import Block, Choice, Past, Settings, widened_block
-from pairlearn.solvers.closed_form.recent_scores import RecentScores
-from pairlearn.solvers.closed_form.table import Directions, Table
-from pairlearn.typing import Mask, Vector
-from pairlearn.validation import DivergenceError, as_counts
+from pairlearn.solvers.closed_form.past import (
+    Block,
+    Choice,
+    Directions,
+    Past,
+    RecentScores,
+    Settings,
+    Window,
+)
+from pairlearn.solvers.closed_form.table import MomentValues, Table
+from pairlearn.typing import Vector
+from pairlearn.validation import DivergenceError
 
 #: The most features whose moments a stream keeps by default: with more of them the moments cost
 #: too much beside steps of descent.
@@ -35,22 +39,25 @@ MOST_BY_MOMENTS = 256
 _BLOCK, _ROWS_PER_FEATURE = 128, 2
 #: Rows after which coefficients are first found; then whenever their number has doubled.
 _YOUNG = 8
-#: The ridge is chosen anew when the rows grew by this share.
-_GROWTH = 0.5
+#: Rows after which the memory is chosen anew, once there are four times as many; the ridge is when
+#: the rows grew by this share.
+_JUDGED, _GROWTH = 512, 0.5
 #: Models of fewer rows than this choose their ridge when they are asked for.
 _SHORT = 8192
-#: A choice for a model is good until the rows grew by one in so many.
+#: What decides for a model is good until the rows grew by one in so many.
 _GOOD = 16
-#: What a stream that starts anew keeps of its past: the weight of this many rows.
-_KEPT = 250.0
 
-#: The parts of a block in a state.
-_BLOCK_PARTS = ("Z", "y", "weight", "scores")
-
-#: Scores, which of them are of positive examples, and their weights.
-Window = tuple[Vector, Mask, Vector]
 #: Returns scores relative to that halfway between the classes, labels and weights.
 Finder = Callable[[], Window]
+
+
+def next_double(n: int) -> int:
+    """Return the first of 8, 16, 32, ... that is above n.
+
+    >>> next_double(0), next_double(8), next_double(100)
+    (8, 16, 128)
+    """
+    return max(_YOUNG, 1 << n.bit_length())
 
 
 class MomentModel(NamedTuple):
@@ -64,15 +71,6 @@ class MomentModel(NamedTuple):
     middle: float = 0.0
     #: Whether it is Fisher's discriminant.
     pooled: bool = False
-
-
-def next_double(n: int) -> int:
-    """Return the first of 8, 16, 32, ... that is above n.
-
-    >>> next_double(0), next_double(8), next_double(100)
-    (8, 16, 128)
-    """
-    return max(_YOUNG, 1 << n.bit_length())
 
 
 class MomentStream:
@@ -119,8 +117,7 @@ class MomentStream:
         settings = Settings(features, tuple(half_lives), ridge, margin, scaled, free)
         # What full blocks have taught: the past, the memory and the ridge, and since when.
         self._past = Past.none(settings)
-        self._recent = RecentScores.none(len(half_lives))
-        self._best = 0
+        self._recent, self._best = RecentScores.none(len(half_lives)), 0
         self._choice = Choice(ridges_for(features)[1] if ridge is None else ridge)
         self._chosen_at = 0
         # The rows of the open block, and the directions that score the next ones.
@@ -139,13 +136,9 @@ class MomentStream:
         return self._past.settings.features
 
     @property
-    def _n_open(self) -> int:
-        return sum(len(own.y) for own in self._open)
-
-    @property
     def n(self) -> int:
         """Rows since the start."""
-        return self._past.n + self._n_open
+        return self._past.n + sum(len(own.y) for own in self._open)
 
     @property
     def half_life(self) -> float:
@@ -171,13 +164,12 @@ class MomentStream:
         try:
             while at < len(y):
                 now = slice(at, min(len(y), at + self.until_refresh))
-                part = Z[now].astype(np.float64)
-                found = np.zeros((len(part), len(self._past.settings.half_lives)))
+                own = [np.array(part[now], dtype=np.float64) for part in (Z, y, weight)]
+                found = np.zeros((len(own[1]), len(self._past.settings.half_lives)))
                 if self._directions is not None:
-                    found = self._directions.scores(part)
+                    found = self._directions.scores(own[0])
                 scores[now] = found[:, self._best]
-                own = Block(part, y[now].astype(np.float64), weight[now].astype(np.float64), found)
-                self._open = (*self._open, own)
+                self._open = (*self._open, Block(own[0], own[1], own[2], found))
                 at = now.stop
                 if self.n == self._due:
                     self._refresh()
@@ -188,11 +180,11 @@ class MomentStream:
 
     def _refresh(self) -> None:
         """Learn the open block if it is full, and find what scores the next rows."""
-        now = self._now()
-        if self._n_open == self._side:
-            block = Block.joined(self._open)
-            self._recent, self._past, self._open = self._recent.plus(block.scores, block.y), now, ()
-            self._best = self._recent.best()
+        now, block = self._now(), Block.joined(self._open)
+        if len(block.y) == self._side:
+            self._recent, self._past, self._open = self._recent.plus(block), now, ()
+            if now.n <= 4 * _JUDGED or now.n % _JUDGED < self._side:
+                self._best = self._recent.best()
             if now.settings.ridge is None and now.n >= (1.0 + _GROWTH) * self._chosen_at:
                 self._chosen_at = now.n
                 self._choice = now.best_choice(repeated=now.n >= _SHORT) or self._choice
@@ -232,9 +224,7 @@ class MomentStream:
                 "no ridge makes up for it; give weights that differ by less than a factor of 1e8."
             )
         coef, middle = self._coefficients(found)
-        auc = choice.auc
-        if self._best:
-            auc = self._recent.auc(self._best)
+        auc = self._recent.auc(self._best) if self._best else choice.auc
         return MomentModel(self.features, coef, choice.ridge, auc, middle, choice.pooled), find
 
     def _choice_for_models(self, now: Past) -> tuple[Choice, Finder]:
@@ -247,15 +237,14 @@ class MomentStream:
         n_first = max(now.n - now.n % step, self._past.n)
         first = self._past
         if n_first > first.n:
-            block = Block.joined(self._open)
-            first = first.plus(Block(*(part[: n_first - first.n] for part in block)))
+            first = first.plus(Block.joined(self._open).take(slice(n_first - first.n)))
         if (now.counts[0] > (1.0 + 1.5 / _GOOD) * first.counts[0]).any():
             first = now  # Most rows of a class came late.
         if self._for_models is None or self._for_models[0] != first.n:
             choice = self._choice
             if first.settings.ridge is None and first.n < _SHORT:
                 choice = first.best_choice(repeated=True) or choice
-            find = partial(_window, first, choice, self._recent, self._best)
+            find = partial(first.window, choice, self._recent, self._best)
             self._for_models = first.n, choice, find
         return self._for_models[1:]
 
@@ -283,128 +272,49 @@ class MomentStream:
         more = features.n_outputs - self.features.n_outputs
         settings = self._past.settings._replace(features=features, half_lives=tuple(half_lives))
         self._past = self._past.widened(settings)
-        self._open = tuple(widened_block(own, more) for own in self._open)
+        self._open = tuple(own.widened(more) for own in self._open)
         if self._directions is not None:
-            own = self._directions
-            wider = np.pad(own.weights, ((0, 0), (0, more)))
-            self._directions = Directions(wider, own.middle, own.sizes)
+            wider = np.pad(self._directions.weights, ((0, 0), (0, more)))
+            self._directions = self._directions._replace(weights=wider)
         self._for_models, self._due = None, self._next_due()
 
     def restart(self) -> None:
         """Forget all but the latest past; blocks begin anew."""
-        self._past = self._now().restarted(_KEPT)
+        self._past = self._now().restarted()
         self._recent = RecentScores.none(len(self._past.settings.half_lives))
         self._choice = self._choice._replace(pooled=False)
         self._best = self._chosen_at = 0
         self._open, self._for_models, self._due = (), None, _YOUNG
 
-    # ------------------------------------------------------------------------------- state
-
     def state(self) -> dict[str, Any]:
         """Return everything that the next rows depend on, as plain values and arrays."""
         past, found = self._past, self._directions
-        known = past.origin is not None
-        blocks = [own for _, own in past.held]
+        reach = None if past.origin is None else [past.origin, past.low, past.high]
         return {
             "n": past.n,
             "sums": past.table.sums,
             "counts": past.counts,
-            "origin": past.origin,
-            "low": past.low if known else None,
-            "high": past.high if known else None,
-            "held": _packed(tuple(blocks)),
-            "held_at": [n for n, _ in past.held],
-            "held_sizes": [len(own.y) for own in blocks],
-            "open": _packed(self._open),
-            "positives": self._recent.positives,
-            "negatives": self._recent.negatives,
+            "reach": reach,
+            "held": [[n, *own] for n, own in past.held],
+            "open": [list(own) for own in self._open],
+            "recent": [self._recent.positives, self._recent.negatives],
             "best": self._best,
-            "ridge": self._choice.ridge,
-            "pooled": int(self._choice.pooled),
-            "auc": self._choice.auc,
+            "choice": list(self._choice),
             "chosen_at": self._chosen_at,
-            "directions": None if found is None else vars(found),
+            "directions": None if found is None else list(found),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state."""
-        empty = Past.none(self._past.settings)
-        m, n_memories = len(empty.low), len(empty.counts)
-        shapes = {"sums": empty.table.sums.shape, "counts": (n_memories, 2)}
-        for side in ("positives", "negatives"):
-            shapes[side] = (None, n_memories)
-        if state["origin"] is not None:
-            shapes |= dict.fromkeys(("origin", "low", "high"), (m,))
-        own = {name: restored_array(state, name, shape) for name, shape in shapes.items()}
-        held, sizes = _unpacked(state["held"], m, n_memories), np.cumsum(state["held_sizes"])
-        if len(sizes) and sizes[-1] != len(held.y):
-            raise ValueError("the saved rows are not as many as their blocks say.")
-        parts = zip(*(np.split(part, sizes[:-1]) for part in held), strict=True)
-        self._past = Past(
-            empty.settings,
-            Table(own["sums"]),
-            own["counts"],
-            own.get("origin"),
-            own.get("low", empty.low),
-            own.get("high", empty.high),
-            tuple((int(n), Block(*part)) for n, part in zip(state["held_at"], parts, strict=False)),
-            restored_count(state, "n"),
-        )
-        rest = _unpacked(state["open"], m, n_memories)
-        if len(rest.y) >= self._side:
-            raise ValueError("the saved block is too long.")
-        self._open = (rest,) if len(rest.y) else ()
-        self._recent = RecentScores(own["positives"], own["negatives"])
-        self._best = restored_count(state, "best", maximum=n_memories - 1)
-        auc = None if state["auc"] is None else restored_number(state, "auc", low=0.0, high=1.0)
-        ridge = restored_number(state, "ridge", low=0.0)
-        self._choice = Choice(ridge, bool(restored_count(state, "pooled", maximum=1)), auc)
-        self._chosen_at = restored_count(state, "chosen_at")
-        self._directions, found = None, state["directions"]
-        if found is not None:
-            sides = {"weights": (n_memories, m), "middle": (n_memories,), "sizes": (n_memories,)}
-            self._directions = Directions(*(restored_array(found, *side) for side in sides.items()))
+        past = Past.none(self._past.settings)
+        sums = restored_array(state, "sums", past.table.sums.shape)
+        origin, low, high = state["reach"] or (None, past.low, past.high)
+        held = tuple((n, Block._make(own)) for n, *own in state["held"])
+        counts, n = state["counts"], state["n"]
+        self._past = Past(past.settings, Table(sums), counts, origin, low, high, held, n)
+        self._open = tuple(Block._make(own) for own in state["open"])
+        self._recent, self._best = RecentScores(*state["recent"]), state["best"]
+        self._choice, self._chosen_at = Choice(*state["choice"]), state["chosen_at"]
+        found = state["directions"]
+        self._directions = None if found is None else Directions(*found)
         self._for_models, self._due = None, self._next_due()
-
-
-def _packed(blocks: tuple[Block, ...]) -> dict[str, Vector] | None:
-    return dict(zip(_BLOCK_PARTS, Block.joined(blocks), strict=True)) if blocks else None
-
-
-def _unpacked(state: Any, m: int, n_memories: int) -> Block:
-    """Return the rows of a saved state; none if there are none."""
-    if state is None:
-        return Block.none(m, n_memories)
-    y = restored_array(state, "y", (None,))
-    if not (np.abs(y) == 1.0).all():
-        raise ValueError("the saved labels are not -1 and 1.")
-    shapes = {"Z": (len(y), m), "y": (len(y),), "weight": (len(y),), "scores": (len(y), n_memories)}
-    return Block(*(restored_array(state, name, shape) for name, shape in shapes.items()))
-
-
-def _window(past: Past, choice: Choice, recent: RecentScores, best: int) -> Window:
-    """Return scores relative to that halfway between the classes, labels and weights.
-
-    No score is of an example that its model had learned: in-sample scores are too sure, most of all
-    with many features and few rows. While everything is remembered they are those of folds of the
-    kept rows, else those of recent examples before they were learned. Only an example that is alone
-    in its class cannot be held out.
-    """
-    margin = past.settings.margin
-    if best:
-        scores, positive = recent.of(best)
-        shares = past.counts[best] / np.maximum([positive.sum(), (~positive).sum()], 1)
-        unit = past.directions(choice).factor(best, margin)
-        return scores * unit, positive, np.where(positive, *shares)
-    ridges, parts = np.array([choice.ridge]), []
-    for rest, counts, held in past.folds(repeated=False, every=True):
-        found = rest.directions(past.scale(rest), ridges, counts=counts if choice.pooled else None)
-        scores = (past.from_zero(found).scores(held.Z))[:, 0] * found.factor(0, margin)
-        if np.isfinite(scores).all():  # Rounding may hide what is left without the fold.
-            parts.append((scores, held.y > 0, held.weight))
-    if parts:
-        scores, positive, weight = (np.concatenate(own) for own in zip(*parts, strict=True))
-        if 0 < positive.sum() < len(positive):
-            return scores, positive, as_counts(weight)
-    found, rows = past.directions(choice), past.rows()[0]
-    return found.scores(rows.Z)[:, 0] * found.factor(0, margin), rows.y > 0, as_counts(rows.weight)

@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike
 
 from pairlearn.losses import LOSSES, PairLoss, SquaredHinge
 from pairlearn.solvers.closed_form.grid import Extents, Grid
-from pairlearn.solvers.closed_form.moment_values import MomentValues
 from pairlearn.solvers.closed_form.moments import ClassMoments, check_covariances
+from pairlearn.solvers.closed_form.table import MomentValues, Table
 from pairlearn.solvers.exact.newton import SquaredHingeMean, newton
 from pairlearn.solvers.exact.span import Span
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
@@ -167,7 +167,9 @@ class PairObjective:
         # centred, on the grid of few digits.
         if not self._loss.by_moments and isinstance(rows, DenseRows):
             check_covariances(rows)
-            return MomentValues.of(rows, self._y, weight)
+            origin = rows.X.mean(axis=0, dtype=np.float64)
+            table = Table.none(d).plus(rows.X - origin, self._y < 0, weight)
+            return table.values(origin)
         grid = None if self._loss.by_moments else Grid.of(Extents.of(rows, weight))
         return ClassMoments(d, grid).add(rows, self._y, example_weight=weight).values
 

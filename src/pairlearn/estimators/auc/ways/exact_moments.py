@@ -27,8 +27,8 @@ from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import seed_of
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
-from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.closed_form.stream import next_double
+from pairlearn.solvers.closed_form.table import Table
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.sample import ContentSample, Drawn
@@ -60,11 +60,10 @@ def check_memory(n_outputs: int, solver: Moments) -> None:
 
 def warn_of_wide_ranges(moments: MappedMoments, X: Vector) -> None:
     """Warn if a feature that varies in rows X does so by few steps of the grid of its range."""
-    grid, values = moments.moments.grid, moments.moments.values
-    if grid is None or not moments.has_given_grid or not len(X):
+    if not moments.has_given_grid or not len(X):
         return
-    spread = np.sqrt(np.maximum(np.einsum("kii->ki", values.covariances).max(axis=0), 0.0))
-    few = spread < _FEW_QUANTA * np.ldexp(1.0, grid.exponents)
+    spread = np.sqrt(np.maximum(moments.values.variances.max(axis=0), 0.0))
+    few = spread < _FEW_QUANTA * np.ldexp(1.0, moments.grid.exponents)
     places = np.flatnonzero(few & (X.max(axis=0) > X.min(axis=0)))
     if len(places):
         warn_caller(
@@ -87,7 +86,7 @@ def ridge_on(sample: Drawn, everything: MappedMoments, task: Task, given: float 
     X, y, weight, keys = sample
     own = weight if len(weight) else np.ones(len(y))
     listed = np.array([own[y > 0].sum(), own[y < 0].sum()])
-    share = listed / everything.moments.counts
+    share = listed / everything.values.counts
     n_folds = None
     if not np.allclose(share, 1.0, rtol=1e-9):
         # All of the sample is held out, in as few folds as have at most their share of a class.
@@ -144,34 +143,34 @@ class ExactRows:
 
     def plus(self, rows: Rows, y: Vector, weight: Vector) -> ExactRows:
         """Return the state with more examples; `weight` may be empty."""
-        moments = self._of(rows, y, weight).merge(self.moments)
+        moments = self.moments.plus(rows, y, self._whole(weight, len(y)))
         sample = self.sample.copy().add(rows, y, weight)
         return ExactRows(moments, sample, self.n_examples + len(y))
 
     def minus(self, rows: Rows, y: Vector, weight: Vector) -> tuple[ExactRows, MappedMoments]:
         """Return the state without examples that it has, and their moments."""
-        gone = self._of(rows, y, weight)
+        gone = self.moments.alike().plus(rows, y, self._whole(weight, len(y)))
         moments, sample = self.moments.without(gone), self.sample.without(rows, y, weight)
         return ExactRows(moments, sample, self.n_examples - len(y)), gone
 
-    def _of(self, rows: Rows, y: Vector, weight: Vector) -> MappedMoments:
-        """Return the moments of some rows alone."""
-        own = None
-        if len(weight):
-            own = check_weights(weight, len(y), name="sample_weight")
-            if not (np.rint(own) == own).all():
-                raise ValueError(
-                    "with ranges, weights must be whole numbers, got "
-                    f"{float(own[np.rint(own) != own][0]):g}; multiply all weights by one number, "
-                    "or leave out ranges."
-                )
-        return self.moments.alike().add(rows, y, example_weight=own)
+    @staticmethod
+    def _whole(weight: Vector, n: int) -> Vector | None:
+        """Return the weights, which must be whole numbers."""
+        if not len(weight):
+            return None
+        own = check_weights(weight, n, name="sample_weight")
+        if not (np.rint(own) == own).all():
+            raise ValueError(
+                "with ranges, weights must be whole numbers, got "
+                f"{float(own[np.rint(own) != own][0]):g}; multiply all weights by one number, "
+                "or leave out ranges."
+            )
+        return own
 
     @property
     def has_both(self) -> bool:
         """Whether both classes have come."""
-        sums = self.moments.moments.sums
-        return sums is not None and all(one.total > 0 for one in sums)
+        return bool((self.moments.table.totals > 0).all())
 
     def solve(self, task: Task, given_ridge: float | None) -> tuple[Vector, Choice]:
         """Return the coefficients and the choice of the ridge."""
@@ -184,20 +183,18 @@ class ExactRows:
         """Return everything as plain values and arrays."""
         return {
             "n_examples": self.n_examples,
-            "moments": self.moments.moments.state(),
+            "moments": self.moments.table.state(),
             "sample": self.sample.state(),
         }
 
     def restored(self, state: Mapping[str, Any]) -> ExactRows:
         """Return the rows of a saved state on the same grid."""
-        n, grid = restored_count(state, "n_examples"), self.moments.moments.grid
-        found = ClassMoments.from_state(state["moments"])
-        assert grid is not None
+        n, grid = restored_count(state, "n_examples"), self.moments.grid
+        found = Table.from_state(state["moments"])
         if found.grid is None or not grid.same_as(found.grid):
             raise ValueError("the saved moments are on another grid than that of the ranges.")
-        moments = self.moments.alike()
-        moments.moments = found
-        return ExactRows(moments, ContentSample.from_state(state["sample"], grid.n_features), n)
+        sample = ContentSample.from_state(state["sample"], grid.n_features)
+        return ExactRows(self.moments.holding(found), sample, n)
 
 
 class ExactWay:
@@ -208,9 +205,7 @@ class ExactWay:
 
     def _rows(self, n_features: int) -> ExactRows:
         check_memory(n_features, self.solver)
-        grid = self.solver.grid(n_features)
-        assert grid is not None
-        moments = MappedMoments(Identity.of(n_features), grid=grid)
+        moments = MappedMoments.none(Identity.of(n_features), grid=self.solver.grid(n_features))
         return ExactRows(moments, ContentSample(n_features, seed=seed_of(self.task.rng)))
 
     def fit(self, rows: Rows, y: Vector) -> Fitted:
@@ -310,7 +305,7 @@ class ExactStream:
     def _find_scores(self) -> None:
         """Find what scores the next examples."""
         w = self._rows.solve(self._task, self._ridge)[0]
-        self._w, self._middle = w, float(w @ self.moments.moments.values.means.mean(axis=0))
+        self._w, self._middle = w, float(w @ self.moments.values.means.mean(axis=0))
 
     def facts(self) -> dict[str, Any]:
         """Return the fitted attributes."""
@@ -342,7 +337,7 @@ class ExactStream:
     def _of_classes(self, y: Vector, weight: Vector) -> Vector:
         """Return weights of the sample with which its classes weigh as much as all examples do."""
         found = weight.copy() if len(weight) else np.ones(len(y))
-        totals = self._rows.moments.moments.counts[::-1]
+        totals = self._rows.moments.values.counts[::-1]
         if len(weight):  # as numbers of examples
             totals = totals / weight.mean()
         for sign, total in zip((-1.0, 1.0), totals, strict=True):

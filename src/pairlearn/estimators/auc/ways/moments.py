@@ -28,11 +28,12 @@ from pairlearn.features import FeatureMap, Identity
 from pairlearn.features.base import dense
 from pairlearn.features.restore import restored_map
 from pairlearn.restored import restored_array, restored_count
-from pairlearn.solvers.closed_form.float_moments import FloatRows, RowsProblem
 from pairlearn.solvers.closed_form.mapped_moments import (
     BLOCK,
+    FloatRows,
     MappedMoments,
     RidgeProblem,
+    RowsProblem,
     block_of,
     extents_of,
     score_mapped,
@@ -77,8 +78,8 @@ def solve_by_moments(task: Task, solver: Moments, rows: Rows, y: Vector, weight:
     many = max((y > 0).sum(), (y < 0).sum()) > SIZE
     if solver.keep_state or (many and judged is None and ridge is None):
         own = weight if len(weight) else None
-        moments = MappedMoments(features, extents_of(features, rows, own))
-        moments.add(rows, y, example_weight=own)
+        moments = MappedMoments.none(features, extents_of(features, rows, own))
+        moments = moments.plus(rows, y, own)
     if ridge is None and judged is None:
         assert task.keys is not None
         if many:
