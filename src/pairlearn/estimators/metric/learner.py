@@ -19,8 +19,7 @@ from pairlearn.estimators.metric.descent import Examples, MetricSGD, learn_metri
 from pairlearn.estimators.metric.mixin import Metric, MetricMixin, check_pairs
 from pairlearn.estimators.shared.decisions import choose_threshold
 from pairlearn.estimators.shared.examples import validate_data
-from pairlearn.estimators.shared.mapping import MapsFeatures
-from pairlearn.estimators.shared.maps import is_linear
+from pairlearn.estimators.shared.maps import MapsFeatures, is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, SOLVERS, Solver, check_solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
