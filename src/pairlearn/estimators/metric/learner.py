@@ -312,11 +312,23 @@ class MetricLearner(MapsFeatures, Storable, MetricMixin, BaseEstimator):  # type
         strategy: str = "accuracy",
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Choose the distance up to which a pair is predicted to be similar.
+        """Choose the distance up to which a pair is predicted to be similar, `threshold_`.
 
-        It becomes `threshold_` and maximises "accuracy", "balanced_accuracy" or "f1" on these
-        pairs, best not those that the metric was fitted on; `y` is +1 for similar and -1 for
-        dissimilar ones, and both must occur. `sample_weight` says how much each pair counts.
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs, best not those that the metric was fitted on.
+        y : array-like of shape (n_pairs,)
+            +1 for similar and -1 for dissimilar pairs; both must occur.
+        strategy : {"accuracy", "balanced_accuracy", "f1"}, default="accuracy"
+            What is maximised.
+        sample_weight : array-like of shape (n_pairs,), optional
+            How much each pair counts.
+
+        Returns
+        -------
+        self
+            The learner.
         """
         scores = self.pair_score(pairs)
         similar = check_pair_labels(y, len(scores)) > 0
@@ -354,11 +366,7 @@ class MetricLearner(MapsFeatures, Storable, MetricMixin, BaseEstimator):  # type
 
     @available_if(_takes_pairs)  # type: ignore[untyped-decorator]
     def score(self, pairs: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the AUC of the pair scores, which does not depend on the threshold.
-
-        It is the probability that a similar pair (+1) is nearer than a dissimilar one (-1);
-        `sample_weight` says how much each pair counts.
-        """
+        """Return the AUC of the pair scores, +1 for similar and -1 for dissimilar pairs in `y`."""
         scores = self.pair_score(pairs)
         return roc_auc(check_pair_labels(y, len(scores)), scores, sample_weight=sample_weight)
 
