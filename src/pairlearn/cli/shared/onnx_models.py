@@ -7,6 +7,7 @@ fifth version compares and adds in double precision.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -233,7 +234,7 @@ def _tree_score(graph: _Graph, trees: Any, name: str, rows: str) -> str:
     import numpy as np
     from onnx import TensorProto, numpy_helper
 
-    nodes = trees.nodes
+    nodes = SimpleNamespace(**trees.nodes)
     if len(nodes.encoded):
         raise click.UsageError(
             f"member {name!r} of the stack splits categories, which ONNX cannot follow where a "

@@ -16,8 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from pairlearn.estimators.metric.descent import Examples, MetricSGD, learn_metric, metric_solver
 from pairlearn.estimators.metric.mixin import Metric, PairMixin, check_pair_labels, check_pairs
 from pairlearn.estimators.shared.examples import validate_data
-from pairlearn.estimators.shared.mapping import MapsFeatures
-from pairlearn.estimators.shared.maps import is_linear
+from pairlearn.estimators.shared.maps import MapsFeatures, is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
