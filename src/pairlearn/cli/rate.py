@@ -95,9 +95,9 @@ def command(data: tuple[str, ...], privacy: PrivateOptions, as_json: bool, **giv
         try_to_write(Path(report, "index.html"))
     import_scikit_learn()
     if privacy.private:
-        from pairlearn.cli.private.rating import rate_privately
+        from pairlearn.cli.private.commands import rate_privately
 
-        rated, votes, counts, notes = rate_privately(data, columns, privacy, given)
+        rated, votes, counts, notes = rate_privately(data, columns, privacy, given, usual_columns)
         facts = {"privacy": notes[0], "note": notes[1]}
     else:
         for name in ("players", "votes_per_judge", "votes_per_pair"):
