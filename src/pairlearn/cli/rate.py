@@ -95,9 +95,9 @@ def command(data: tuple[str, ...], privacy: PrivateOptions, as_json: bool, **giv
         try_to_write(Path(report, "index.html"))
     import_scikit_learn()
     if privacy.private:
-        from pairlearn.cli.private.rating import rate_privately
+        from pairlearn.cli.private.commands import rate_privately
 
-        rated, votes, counts, notes = rate_privately(data, columns, privacy, given)
+        rated, votes, counts, notes = rate_privately(data, columns, privacy, given, usual_columns)
         facts = {"privacy": notes[0], "note": notes[1]}
     else:
         for name in ("players", "votes_per_judge", "votes_per_pair"):
@@ -159,7 +159,6 @@ def _counted(
     data: Sequence[str], kind: str, columns: tuple[str, ...] | None, beside: dict[str, str | None],
     half_life: float | None,
 ) -> tuple[Votes, Refusals]:  # fmt: skip
-    """Return the counts of all files, in one pass."""
     from pairlearn.estimators import Votes
     from pairlearn.streams.readers.base import Refusal, Refusals
     from pairlearn.tables import open_table
@@ -283,7 +282,6 @@ def _number(text: str) -> float:
 
 
 def _rating_values(model: RatedVotes, votes: Vector, confidence: float) -> dict[str, Any]:
-    """Return players and effects as plain values; `votes` are those on each player."""
     ranks = model.rank_intervals(confidence)
     on = dict(zip(model.players_.tolist(), votes.tolist(), strict=True))
     players = [
@@ -299,7 +297,6 @@ def _rating_values(model: RatedVotes, votes: Vector, confidence: float) -> dict[
 
 
 def _rating_text(values: Mapping[str, Any]) -> str:
-    """Return the result as a table."""
     from pairlearn.cli.shared.output import safe
     from pairlearn.shown import text_table
 
