@@ -159,7 +159,6 @@ def _counted(
     data: Sequence[str], kind: str, columns: tuple[str, ...] | None, beside: dict[str, str | None],
     half_life: float | None,
 ) -> tuple[Votes, Refusals]:  # fmt: skip
-    """Return the counts of all files, in one pass."""
     from pairlearn.estimators import Votes
     from pairlearn.streams.readers.base import Refusal, Refusals
     from pairlearn.tables import open_table
@@ -285,7 +284,6 @@ def _number(text: str) -> float:
 
 
 def _rating_values(model: RatedVotes, votes: Vector, confidence: float) -> dict[str, Any]:
-    """Return players and effects as plain values; `votes` are those on each player."""
     ranks = model.rank_intervals(confidence)
     on = dict(zip(model.players_.tolist(), votes.tolist(), strict=True))
     players = [
@@ -301,7 +299,6 @@ def _rating_values(model: RatedVotes, votes: Vector, confidence: float) -> dict[
 
 
 def _rating_text(values: Mapping[str, Any]) -> str:
-    """Return the result as a table."""
     from pairlearn.cli.shared.output import safe
     from pairlearn.shown import text_table
 

@@ -204,7 +204,6 @@ def _check_encoded(
 
 
 def _open_schema(model: Any, data: Sequence[str], reading: Reading, *, labelled: bool) -> Reader:
-    """Return a reader by the schema of a model that has no encoder."""
     from pairlearn.streams.readers.base import ReadError
     from pairlearn.streams.readers.schema import Schema
 
@@ -237,7 +236,6 @@ def _open_schema(model: Any, data: Sequence[str], reading: Reading, *, labelled:
 
 
 def _schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
-    """Return the schema that a model was trained with."""
     from pairlearn.models.record import reason
     from pairlearn.streams.readers.base import ReadError
     from pairlearn.streams.readers.schema import Schema
