@@ -502,8 +502,8 @@ def _from_pandas(name: str, values: Any) -> Column:
             return _from_arrow(name, values.__arrow_array__())
         return Column("text", str(dtype), values.tolist())
     number = getattr(dtype, "numpy_dtype", None)
-    kind = _KINDS.get(number.kind) if isinstance(number, np.dtype) else None
-    return _made(name, kind if kind in _NUMERIC else None, dtype, values.tolist)
+    known_kind = _KINDS.get(number.kind) if isinstance(number, np.dtype) else None
+    return _made(name, known_kind if known_kind in _NUMERIC else None, dtype, values.tolist)
 
 
 def _from_polars(name: str, values: Any) -> Column:
