@@ -41,10 +41,7 @@ def train(folder, capsys, name="d.csv", *more):
         (b"a,b,y\n1,2\n3\n4,5,6,7\n", "no usable row: 3 rows refused; first:"),
         (b"1,2,0\n3,4,1\n", "pass --set reading.header=false"),
         (b"a,b,y\n1,2,0\n3,4,0\n", "has the label 0, and two are needed"),
-        (
-            b"a,b,y\n1,2,0\n3,4,1\n5,6,2\n",
-            "has the labels 0, 1, 2, and two are needed",
-        ),
+        (b"a,b,y\n1,2,0\n3,4,1\n5,6,2\n", "has the labels 0, 1, 2, and two are needed"),
         (b"a,b,y\n1,2,no\n3,4,yes\n5,6,perhaps\n", "two are needed; name two with --classes"),
         (b"a,b,y\n" + b"1" * 10_000_000 + b"\n", "no usable row: 1 row refused"),
         (b"\x1f\x8b\x08\x00garbage", "it is damaged or cut short"),

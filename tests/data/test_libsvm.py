@@ -28,8 +28,7 @@ def test_reads_plain_and_compressed_text(tmp_path, suffix, pack):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "pack"),
-    [(".xz", lzma.compress), (".bz2", bz2.compress), (".gz", gzip.compress)],
+    ("suffix", "pack"), [(".xz", lzma.compress), (".bz2", bz2.compress), (".gz", gzip.compress)]
 )
 @pytest.mark.parametrize("keep", [0.3, 0.9])
 def test_truncated_archive_is_named(tmp_path, suffix, pack, keep):

@@ -79,7 +79,7 @@ def command(
       pairlearn evaluate model.safetensors test.csv --private --epsilon 1 --delta 1e-6
     """
     if privacy.private:
-        from pairlearn.cli.private.evaluation import evaluate_privately
+        from pairlearn.cli.private.commands import evaluate_privately
 
         refuse_beside_private("model", "data", "confidence", "as_json")
         values, text = evaluate_privately(model, data, confidence, privacy)

@@ -142,7 +142,7 @@ def command(
         parts.add(path, value, typed)
     of_stream = settings.under("stream")
     if privacy.private:
-        from pairlearn.cli.private.training import train_privately
+        from pairlearn.cli.private.commands import train_privately
 
         for setting in of_stream.values():
             raise setting.refuse("--private does not learn a stream; leave it out.")

@@ -14,15 +14,7 @@ import pytest
 
 import pairlearn
 from pairlearn.data import Dataset, load
-from pairlearn.experiments import (
-    HONEST,
-    PAPER,
-    EstimatorMethod,
-    Fitted,
-    Method,
-    Protocol,
-    compare,
-)
+from pairlearn.experiments import HONEST, PAPER, EstimatorMethod, Fitted, Method, Protocol, compare
 from pairlearn.experiments.comparison.cell import child_seed, split_of
 from pairlearn.experiments.comparison.runner import ComparisonError
 from pairlearn.experiments.comparison.store import Store, StoreError
@@ -241,11 +233,7 @@ def test_parameters_chosen_once(tmp_path):
 
 def test_the_papers_protocol_tunes_on_everything(tmp_path):
     done = compare(
-        [toy()],
-        [MeanDifference(name="a")],
-        store=tmp_path / "s.jsonl",
-        n_splits=2,
-        protocol=PAPER,
+        [toy()], [MeanDifference(name="a")], store=tmp_path / "s.jsonl", n_splits=2, protocol=PAPER
     )
     assert {r.params["n"] for r in done.results} == {100}
     assert len({r.params["shift"] for r in done.results}) == 1
@@ -264,14 +252,7 @@ def test_folds_cover_the_data_and_random_splits_are_their_own():
 def test_seeds_depend_on_every_name():
     states = {
         tuple(child_seed(*names).generate_state(2))
-        for names in [
-            (0, "a", 1),
-            (0, "a", "1"),
-            (0, "b", 1),
-            (0, "a", 2),
-            (1, "a", 1),
-            (0, "a"),
-        ]
+        for names in [(0, "a", 1), (0, "a", "1"), (0, "b", 1), (0, "a", 2), (1, "a", 1), (0, "a")]
     }
     assert len(states) == 6
 
@@ -293,10 +274,7 @@ def test_sparse_examples(tmp_path):
 
 
 def test_two_runs_do_not_share_a_store(tmp_path):
-    with (
-        Store(tmp_path / "s.jsonl"),
-        pytest.raises(StoreError, match="another run"),
-    ):
+    with Store(tmp_path / "s.jsonl"), pytest.raises(StoreError, match="another run"):
         compare([toy()], [MeanDifference(name="a")], store=tmp_path / "s.jsonl")
 
 

@@ -31,7 +31,6 @@ from pairlearn.estimators.shared.examples import (
 from pairlearn.estimators.shared.maps import (
     as_map,
     check_named,
-    choose_features,
     fit_map,
     is_linear,
 )
@@ -277,6 +276,7 @@ class AUCStreams(AUCPredictions):
         rng = check_generator(copy.deepcopy(self.random_state))
         if isinstance(self.features, str) and self.features == "auto":
             from pairlearn.estimators.auc.ways.moments import FIRST
+            from pairlearn.estimators.shared.judged_maps import choose_features
 
             # Too few examples to choose by: linear until the choice is final.
             if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:

@@ -272,10 +272,7 @@ def class_page(
     # All probabilities of all classes; those of one example depend on each other.
     came_true = (codes[:, None] == np.arange(k)).astype(int).ravel()
     found = calibration_curve(
-        came_true,
-        probabilities.ravel(),
-        groups=np.repeat(np.arange(n), k),
-        confidence=confidence,
+        came_true, probabilities.ravel(), groups=np.repeat(np.arange(n), k), confidence=confidence
     )
     heading = "Calibration of all classes"
     parts.append(_calibration(heading, "share that came true", found, confidence))
