@@ -39,7 +39,21 @@ def expected_auc(
 ) -> tuple[float, float, float]:  # fmt: skip
     """Return the expected AUC of a private fit, and the range of nine fits of ten.
 
-    The arguments are those of `plan`; without an epsilon there is no noise at all.
+    Parameters
+    ----------
+    n_examples, n_features : int
+        Size of the data; the number of persons where one person with all rows is protected.
+    epsilon : float or None
+        The privacy parameter; None for no noise at all.
+    delta : float, optional
+        The smaller of 1/(10 n) and n^(-3/2) by default.
+    best_auc, positives, range_over_spread : float
+        What is assumed; see `plan`.
+
+    Returns
+    -------
+    tuple of float
+        The expected AUC, and the ends of the range.
 
     Examples
     --------
