@@ -94,7 +94,6 @@ def _ratings(record: ModelRecord, top: int) -> dict[str, Any] | None:
 
 
 def _largest(record: ModelRecord, top: int) -> list[dict[str, Any]]:
-    """Return the largest coefficients of a linear model, by absolute value."""
     import numpy as np
 
     coef = record.arrays.get("coef")
@@ -194,7 +193,6 @@ def _first(values: dict[str, Any], top: int) -> list[str]:
 
 
 def _columns(table: Any) -> list[str]:
-    """Return the columns of a table that the model was trained on."""
     if table is None:
         return []
     from pairlearn.models import ModelFileError
