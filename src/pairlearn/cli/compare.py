@@ -129,7 +129,6 @@ def command(
 
 
 def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
-    """Return a table as a data set, and say what its columns were taken for."""
     import numpy as np
 
     from pairlearn.cli.fit_report import decided_lines
@@ -159,7 +158,6 @@ def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
 
 
 def _text(comparison: Comparison, store: Path) -> str:
-    """Return the tables of a comparison: AUC, differences and costs."""
     from pairlearn.experiments.comparison.tables import (
         auc_rows,
         cost_rows,
@@ -185,7 +183,6 @@ def _text(comparison: Comparison, store: Path) -> str:
 
 
 def _values(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as plain values, with null for NaN."""
     from dataclasses import asdict
 
     from pairlearn.experiments.comparison.tables import auc_rows, cost_rows, difference_rows

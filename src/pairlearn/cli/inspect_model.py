@@ -76,20 +76,24 @@ def _ratings(record: ModelRecord, top: int) -> dict[str, Any] | None:
     """Return the best players of ratings, and how many players, votes and judges there are."""
     if record.estimator not in ("PairwiseRatings", "PrivateRatings"):
         return None
-    from pairlearn.estimators.ratings.ratings import described
-    from pairlearn.models import ModelFileError
-    from pairlearn.models.record import reason
+    import numpy as np
 
-    try:
-        found = described(record)
-    except (ValueError, TypeError, KeyError) as error:
-        raise ModelFileError(f"its players cannot be restored: {reason(error)}") from None
-    players = [{"player": name, "score": score} for name, score in found["players"][:top]]
-    return {**found, "n_players": len(found["players"]), "players": players}
+    from pairlearn.estimators import PairwiseRatings, PrivateRatings
+
+    kind = PairwiseRatings if record.estimator == "PairwiseRatings" else PrivateRatings
+    model: Any = kind.from_record(record)
+    order, votes = np.argsort(-model.scores_, kind="stable"), getattr(model, "votes_", None)
+    names, groups = model.players_.tolist(), getattr(votes, "groups", None)
+    players = [{"player": names[k], "score": float(model.scores_[k])} for k in order.tolist()]
+    return {
+        "players": players[:top],
+        "votes": None if votes is None else votes.n_votes,
+        "judges": None if groups is None else len(groups),
+        "n_players": len(players),
+    }
 
 
 def _largest(record: ModelRecord, top: int) -> list[dict[str, Any]]:
-    """Return the largest coefficients of a linear model, by absolute value."""
     import numpy as np
 
     coef = record.arrays.get("coef")
@@ -189,7 +193,6 @@ def _first(values: dict[str, Any], top: int) -> list[str]:
 
 
 def _columns(table: Any) -> list[str]:
-    """Return the columns of a table that the model was trained on."""
     if table is None:
         return []
     from pairlearn.models import ModelFileError

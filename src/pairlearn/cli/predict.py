@@ -155,7 +155,6 @@ def _json_line(entry: dict[str, Any]) -> str:
 
 
 def _entries(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
-    """Yield one entry for each row: scores, probabilities and label."""
     name = kind_of(model).result
     columns: dict[str, Any] = {"line": scored.lines.tolist()}
     if scored.scores.ndim == 1:

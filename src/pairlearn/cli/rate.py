@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pairlearn.estimators import Votes
     from pairlearn.estimators.ratings.answers import RatedVotes
     from pairlearn.streams.readers.base import Refusals
-    from pairlearn.tables.rows import Block
+    from pairlearn.tables.text import Block
 
 #: The columns that a file may have if no option names others.
 _USUAL = (("winner", "loser"), ("a", "b", "outcome"))
@@ -159,7 +159,6 @@ def _counted(
     data: Sequence[str], kind: str, columns: tuple[str, ...] | None, beside: dict[str, str | None],
     half_life: float | None,
 ) -> tuple[Votes, Refusals]:  # fmt: skip
-    """Return the counts of all files, in one pass."""
     from pairlearn.estimators import Votes
     from pairlearn.streams.readers.base import Refusal, Refusals
     from pairlearn.tables import open_table
@@ -176,7 +175,9 @@ def _counted(
         for source in sources_of(data, kind):
             table = open_table(source, kind)
             roles = _roles(columns, beside, table, str(source))
-            for block in table.blocks(refuse):
+            for block in table.blocks():
+                for line, reason in block.refused:
+                    refuse(block.source, line, reason)
                 n_rows += len(block)
                 bar.update(n_rows)
                 fields = _usable(block, roles, refuse)
@@ -195,6 +196,7 @@ def _roles(
 ) -> dict[str, str]:
     """Return the column of each role, once all are there, and each once."""
     from pairlearn.register import nearest
+    from pairlearn.tables.rows import refuse_repeated
 
     columns = columns or usual_columns(table.names)
     if columns is None:
@@ -208,8 +210,7 @@ def _roles(
     for name in roles.values():
         if name not in table.names:
             raise ValueError(f"{source} has no column {name!r}{nearest(name, table.names)}")
-        if name in table.repeated:
-            raise ValueError(f"{source} has more than one column {name!r}; rename all but one.")
+    refuse_repeated(table, roles.values())
     if len(set(roles.values())) < len(roles):
         raise ValueError("one column cannot have two roles; name a column for each.")
     return roles
@@ -219,7 +220,7 @@ def _usable(block: Block, roles: Mapping[str, str], refuse: Any) -> dict[str, li
     """Return the fields of the rows that are votes; refuse those without names."""
     from pairlearn.estimators.ratings.votes import OUTCOMES, word_places
 
-    fields = {role: block.columns[name] for role, name in roles.items()}
+    fields = {role: block.texts(name) for role, name in roles.items()}
     places = word_places(fields["outcome"]) if "outcome" in fields else [0] * len(block)
     kept: dict[str, list[Any]] = {role: [] for role in ("a", "b", *_EXTRA.values())}
     names = {role: [player_name(text) for text in fields[role]] for role in ("a", "b")}
@@ -283,7 +284,6 @@ def _number(text: str) -> float:
 
 
 def _rating_values(model: RatedVotes, votes: Vector, confidence: float) -> dict[str, Any]:
-    """Return players and effects as plain values; `votes` are those on each player."""
     ranks = model.rank_intervals(confidence)
     on = dict(zip(model.players_.tolist(), votes.tolist(), strict=True))
     players = [
@@ -299,7 +299,6 @@ def _rating_values(model: RatedVotes, votes: Vector, confidence: float) -> dict[
 
 
 def _rating_text(values: Mapping[str, Any]) -> str:
-    """Return the result as a table."""
     from pairlearn.cli.shared.output import safe
     from pairlearn.shown import text_table
 

@@ -115,7 +115,6 @@ def show_warning(message: Any, *_: Any, **__: Any) -> None:
 
 
 def _run(command: click.Command, arguments: Sequence[str]) -> int:
-    """Run a command; return its exit status."""
     try:
         result = command.main(list(arguments), prog_name="pairlearn", standalone_mode=False)
         sys.stdout.flush()

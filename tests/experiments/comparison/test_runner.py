@@ -194,16 +194,6 @@ def test_a_failing_cell_stops_nothing_and_is_tried_again(tmp_path):
 
 
 @pytest.mark.thorough
-def test_failing_cells_in_workers(tmp_path, cancer):
-    bad = EstimatorMethod(
-        name="bad", path="sklearn.linear_model.LogisticRegression", fixed={"C": -1.0}
-    )
-    done = compare([cancer], [bad], store=tmp_path / "s.jsonl", n_splits=2, workers=2)
-    assert len(done.failures) == 2
-    assert "InvalidParameterError" in done.failures[0].message
-
-
-@pytest.mark.thorough
 def test_a_worker_that_dies_is_named_and_nothing_done_is_lost(tmp_path, cancer):
     dies = EstimatorMethod(name="dies", path="os._exit", fixed={"status": 3})
     store = tmp_path / "s.jsonl"
@@ -308,11 +298,6 @@ def test_protocol_names_its_choices():
 def test_parts_of_a_comparison_are_objects(tmp_path, datasets, methods, protocol, message):
     with pytest.raises(TypeError, match=message):
         compare(datasets, methods, store=tmp_path / "s", n_splits=1, protocol=protocol)
-
-
-def test_a_test_part_is_a_share():
-    with pytest.raises(ValueError, match="test_fraction must lie strictly between 0 and 1, got 2"):
-        Protocol(test_fraction=2.0)
 
 
 @pytest.mark.parametrize("method", ["ours", "linear"])

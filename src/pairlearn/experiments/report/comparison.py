@@ -137,7 +137,6 @@ def how_it_was_run(settings: Mapping[str, str], *, commands: Sequence[str]) -> l
 
 
 def _matrix_table(comparison: Comparison) -> Table:
-    """Return the table of mean test AUC, data sets by methods, with ties marked."""
     places = matrix(comparison)
 
     def cell(place: Place | None) -> Cell:
@@ -168,7 +167,6 @@ def _matrix_table(comparison: Comparison) -> Table:
 
 
 def _differences(comparison: Comparison, baseline: str | None) -> list[Table | Figure]:
-    """Return the table and the figure of paired differences; none for a single method."""
     rows = difference_rows(comparison, baseline=baseline)
     if not rows:
         return []
@@ -260,7 +258,6 @@ def curve_figures(comparison: Comparison) -> list[Figure]:
 
 
 def _cost_table(comparison: Comparison) -> Table:
-    """Return the table of median costs: seconds, gradients, memory."""
     return Table(
         "What training costs",
         "costs",
@@ -279,7 +276,6 @@ def _cost_table(comparison: Comparison) -> Table:
 
 
 def _all_results(comparison: Comparison) -> Table:
-    """Return the folded table of all cells, one row each."""
     plain = [asdict(result) for result in comparison.results]
     return Table(
         "Every split",
@@ -302,7 +298,6 @@ def _all_results(comparison: Comparison) -> Table:
 
 
 def _troubles(comparison: Comparison) -> list[Table]:
-    """Return tables of failures and of warnings, if there are any."""
     failed = [(f.dataset, f.method, f.message) for f in comparison.failures]
     warned = [(r.dataset, r.method, text) for r in comparison.results for text in r.warnings]
     columns = {"data set": "", "method": "", "splits": "d", "message": ""}

@@ -331,7 +331,6 @@ def _calibration(title: str, share: str, found: Any, confidence: float) -> Figur
 def _curve_figure(
     title: str, name: str, axes: tuple[str, str], curve: Curve, confidence: float, **look: bool
 ) -> Figure:
-    """Return a curve with its band as a figure of a page."""
     shape = ("bars", "hold") if look.get("points") else ("band", "holds")
     return Figure(
         title, name, limits_figure(curve, xlabel=axes[0], ylabel=axes[1], **look),
