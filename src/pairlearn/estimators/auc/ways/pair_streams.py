@@ -8,43 +8,46 @@ Probabilities of the pairs come from their latest progressive scores.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.estimators.auc.many import hand_over, pair_parameters
 from pairlearn.estimators.shared.decisions import Sigmoid
 from pairlearn.estimators.shared.examples import check_many_classes
+from pairlearn.estimators.shared.published import DEFERRED
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.solvers.rows import Rows
-from pairlearn.typing import Vector
+from pairlearn.solvers.solution import Trace
+from pairlearn.typing import Labels, Vector
 
 
 class PairStreams:
-    """The streams of all pairs of classes.
+    """The streams of all pairs of classes of a classifier, which are sorted."""
 
-    `make` returns a classifier of two given classes that has learned nothing; `classes` are sorted.
-    """
+    weighs_classes = False
 
-    def __init__(
-        self, make: Callable[[NDArray[Any]], Any], classes: NDArray[Any], n_features: int
-    ) -> None:
+    def __init__(self, model: Any, classes: Labels, n_features: int) -> None:
         check_many_classes(classes)
         self.classes, self.n_features, self.n_examples = classes, n_features, 0
-        self._make = make
-        self._learners: list[Any] = [make(pair) for pair in self._pairs]
-
-    @property
-    def _pairs(self) -> list[NDArray[Any]]:
-        return [np.array(pair) for pair in combinations(self.classes, 2)]
+        self._pairs = [np.array(pair) for pair in combinations(classes, 2)]
+        given = {**model.get_params(deep=False), "verbose": 0}
+        self._learners: list[Any] = []
+        for pair in self._pairs:
+            own = given["class_weight"]
+            if own is not None:
+                own = {label: own.get(label, 1.0) for label in pair.tolist()}
+            self._learners.append(type(model)(**{**given, "class_weight": own}))
 
     @property
     def _begun(self) -> list[Any]:
         return [one for one in self._learners if hasattr(one, "classes_")]
 
     @property
-    def solver(self) -> str | None:
+    def kind(self) -> str | None:
         """The name of the solver of the pairs."""
         return next((one.solver_ for one in self._begun), None)
 
@@ -53,35 +56,13 @@ class PairStreams:
         """The loss of the pairs."""
         return next((one.loss_ for one in self._begun), None)
 
-    @property
-    def n_steps(self) -> int:
-        """Steps of all pairs."""
-        return sum(one.n_steps_ for one in self._begun)
-
-    @property
-    def n_gradients(self) -> int:
-        """Pairs of examples that were evaluated."""
-        return sum(one.n_gradients_ for one in self._begun)
-
-    @property
-    def half_life(self) -> float:
-        """The shortest half-life of the pairs."""
-        return min((one.half_life_ for one in self._begun), default=np.inf)
-
-    @property
-    def auc(self) -> float | None:
-        """The mean held-out or progressive AUC of the pairs that have one."""
-        known = [a for one in self._begun if (a := getattr(one, "held_out_auc_", None)) is not None]
-        return float(np.mean(known)) if known else None
-
-    def start_from(self, adopt: Callable[[Any, int, NDArray[Any]], None], n_examples: int) -> None:
-        """Let each pair begin with a solution, which `adopt` hands to its classifier.
-
-        `n_examples` is the number of examples that the solution was found from.
-        """
-        self.n_examples = n_examples
+    def start_from(self, model: Any) -> None:
+        """Let each pair begin with the coefficients of a fitted model."""
+        self.n_examples = model.n_examples_
         for k, (learner, pair) in enumerate(zip(self._learners, self._pairs, strict=True)):
-            adopt(learner, k, pair)
+            hand_over(model, learner, k, pair)
+            # A model from a file does not know its scales.
+            learner._known_scales = getattr(model.pairs_, "scaling_", None)
 
     def learn(self, rows: Rows, labels: NDArray[Any], weight: Vector) -> Vector:
         """Learn a chunk; return the scores that it had before.
@@ -95,55 +76,78 @@ class PairStreams:
         scores = np.full((len(labels), len(learners)), np.nan)
         weighs = weight > 0.0 if len(weight) else np.ones(len(labels), dtype=np.bool_)
         for column, (learner, pair) in enumerate(zip(learners, self._pairs, strict=True)):
-            index = np.flatnonzero(((labels == pair[0]) | (labels == pair[1])) & weighs)
+            index = np.flatnonzero(np.isin(labels, pair) & weighs)
             if len(index):
+                own = weight[index] if len(weight) else None
                 scores[index, column] = learner.score_and_learn(
-                    rows.take(index).matrix,
-                    labels[index],
-                    pair,
-                    weight[index] if len(weight) else None,
+                    rows.take(index).matrix, labels[index], pair, own
                 )
-        before, self._learners = self._learners, learners
+        self._learners = learners
         self.n_examples += int(np.count_nonzero(weighs))
-        # A classifier and its stream know each other: without this, all that they hold would wait
-        # for a rare collection of cycles.
-        for one in before:
-            vars(one).clear()
         return scores
+
+    def facts(self) -> dict[str, Any]:
+        """Return the fitted attributes."""
+        n_steps, n_gradients = (
+            sum(getattr(one, name) for one in self._begun) for name in ("n_steps_", "n_gradients_")
+        )
+        return {
+            "step_size_": None,
+            "radius_": np.inf,
+            "half_life_": min((one.half_life_ for one in self._begun), default=np.inf),
+            "n_examples_": self.n_examples,
+            "n_steps_": n_steps,
+            "n_gradients_": n_gradients,
+            "trace_": Trace(n_steps=n_steps, n_gradients=n_gradients),
+        }
+
+    def published(self) -> Mapping[str, Any]:
+        """Return what predictions are made of: all of it is found later."""
+        later = ("coef_", "pairs_", "held_out_auc_", "features_")
+        return {"_decision": None, DEFERRED: later}
+
+    def finish(self, model: Any) -> dict[str, Any]:
+        """Return what predictions are made of, found now.
+
+        A pair that has not seen both classes has the score 0.
+        """
+        from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
+
+        features = model.features
+        if not isinstance(features, FeatureMap) or isinstance(features, Identity):
+            features = Identity.of(self.n_features)
+        coef = np.zeros((len(self._learners), features.n_outputs))
+        sigmoids = np.tile([1.0, 0.0], (len(self._learners), 1))
+        aucs = []
+        for k, one in enumerate(self._learners):
+            if hasattr(one, "classes_") and one.coef_.any():
+                sigmoid = one._calibrator
+                assert isinstance(sigmoid, Sigmoid)
+                coef[k], sigmoids[k] = one.coef_[0], (sigmoid.slope, sigmoid.intercept)
+            aucs.append(getattr(one, "held_out_auc_", None))
+        pairs = MulticlassAUCClassifier(**pair_parameters(model))
+        pairs.adopt_pairs(self.classes, coef, sigmoids)
+        known = [auc for auc in aucs if auc is not None]
+        auc = float(np.mean(known)) if known else None
+        found = {"coef_": coef, "features_": features, "pairs_": pairs}
+        return {**found, "held_out_auc_": auc, DEFERRED: ()}
 
     def restart(self) -> None:
         """Forget step sizes and averages of all pairs."""
         for one in self._begun:
             one.restart_stream()
 
-    def finish(self, n_mapped: int, sigmoid_of: Callable[[Any], Sigmoid]) -> tuple[Vector, Vector]:
-        """Return the coefficients of all pairs, for `n_mapped` features, and their sigmoids.
-
-        `sigmoid_of` returns the sigmoid of a classifier. A pair that has not seen both classes may
-        have the score 0.
-        """
-        coef = np.zeros((len(self._learners), n_mapped))
-        sigmoids = np.tile([1.0, 0.0], (len(self._learners), 1))
-        for k, one in enumerate(self._learners):
-            if hasattr(one, "classes_") and one.coef_.any():
-                found = sigmoid_of(one)
-                coef[k], sigmoids[k] = one.coef_[0], (found.slope, found.intercept)
-        return coef, sigmoids
-
     def state(self) -> dict[str, Any]:
         """Return everything that the next chunk depends on."""
-        return {
-            "n_examples": self.n_examples,
-            "class_pairs": [one.stream_state() for one in self._learners],
-        }
+        pairs = [one.stream_state() for one in self._learners]
+        return {"n_examples": self.n_examples, "class_pairs": pairs}
 
-    def restore(self, n_examples: int, pairs: Sequence[Mapping[str, Any]]) -> None:
-        """Go on from a state."""
-        if not isinstance(pairs, (list, tuple)) or len(pairs) != len(self._learners):
-            raise ValueError(f"the saved stream does not have {len(self._learners)} pairs.")
-        learners = [self._make(pair) for pair in self._pairs]
-        for learner, state, pair in zip(learners, pairs, self._pairs, strict=True):
-            learner.restore_stream(state)
-            if state and not np.array_equal(learner.classes_, pair):
+    def restore(self, state: Mapping[str, Any], n_features: int) -> None:
+        """Go back to a state."""
+        for learner, own, pair in zip(
+            self._learners, state["class_pairs"], self._pairs, strict=True
+        ):
+            learner.restore_stream(own)
+            if own and not np.array_equal(learner.classes_, pair):
                 raise ValueError(f"a saved pair is not of the classes {pair.tolist()}.")
-        self._learners, self.n_examples = learners, n_examples
+        self.n_examples = state["n_examples"]
