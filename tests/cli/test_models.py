@@ -159,7 +159,6 @@ def test_few_rows_of_a_class_and_sparse_rows_are_linear(tmp_path):
     [
         (["--model", "trees", "--fit", "stream"], "--model trees: trees and stacks are trained in"),
         (["--model", "stack", "--problem", "ranking"], "are for --problem auc, not ranking"),
-        (["--model", "stack", "--dask", "local"], "--model stack: --dask trains no trees"),
         (["--model", "stack", "--loss", "hinge"], "AUCStack has no loss"),
         (["--model", "stack", "--set", "members=a"], "use --model trees or --model stack"),
         (["--model", "linear", "--feature-map", "hats"], "set the same; give one"),

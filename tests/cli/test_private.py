@@ -333,7 +333,6 @@ def test_refusals(files):
         ([data, "--epsilon", 1], "--epsilon belongs to --private"),
         ([data, *options(files), "--loss", "hinge"], "--loss has no effect with --private"),
         ([data, data, *options(files)], "one CSV file"),
-        ([data, *options(files), "--dask", "local"], "--dask has no effect with --private"),
     ):
         refused = run("train", *arguments)
         assert refused.exit_code != 0

@@ -107,7 +107,6 @@ def test_wrong_uses_are_told_apart(shop, tmp_path, capsys):
         ([database, database, *query, *label], 2, "read alone"),
         ([shop / "visitors.parquet", *query, *label], 2, "is parquet; leave --query out"),
         ([shop / "none.db", *query, *label], 1, "does not exist"),
-        ([database, *query, *label, "--dask", "local"], 2, "--query has no effect with --dask"),
         (
             [database, *query, "--label", "bought", "-o", database],
             2,

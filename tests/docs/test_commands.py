@@ -42,9 +42,6 @@ ELSEWHERE = {
     "pairlearn rate votes.csv --private": "cli/test_rate_private.py::test_votes",
     "pairlearn reproduce": "cli/test_reproduce.py::test_quick_on_a_shipped_set_writes_a_report",
     "pairlearn stream": "cli/test_stream.py::test_interrupted_and_resumed_is_the_same_model",
-    "pairlearn train 'folder/*.parquet' --label": (
-        "cli/test_cluster.py::test_a_model_of_files_that_the_program_uses_as_any_other"
-    ),
     "python examples/plot_same_bits.py": "docs/test_site.py::test_gallery",
     "python -m benchmarks.league": (
         "benchmarks/test_league.py::test_the_program_prints_a_line_for_each_task"

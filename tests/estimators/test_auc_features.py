@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from pairlearn import SGD, AUCClassifier, Exact, Moments, roc_auc
 from pairlearn.estimators.auc import composition
-from pairlearn.estimators.shared import judged_maps, maps
+from pairlearn.estimators.shared import judged_maps
 from pairlearn.estimators.shared.judged_maps import (
     JudgedMap,
     deal_held_out,
@@ -51,29 +51,6 @@ def test_auto_takes_the_simplest_that_is_good_enough(labels, name):
     assert list(judged) == ["linear", "hats", "fourier"]
     best = max(one.auc for one in judged.values())
     assert judged[name].auc >= best - judged[name].standard_error
-
-
-def test_a_trial_of_few_features_is_in_single_precision(monkeypatch):
-    monkeypatch.setattr(maps, "_DEAR_PRODUCTS", 0.0)
-    seen = []
-
-    def noted(single):
-        def judge(some, *given, types=None, **ways):
-            judged, found = judge_maps(some, *given, types=types if single else None, **ways)
-            seen.append((types, [(one.name, one.ridge, one.auc) for one in judged]))
-            return judged, found
-
-        return judge
-
-    for single in (True, False):
-        monkeypatch.setattr(judged_maps, "judge_maps", noted(single))
-        assert fitted(BOARD, features="auto").choice_.features.name == "fourier"
-    (trial, found), (whole, _), (_, expected), _ = seen
-    assert trial == {"fourier": np.float32}
-    assert whole is None
-    # The same ridges; ranks of held-out examples may change by the rounding.
-    assert [one[:2] for one in found] == [one[:2] for one in expected]
-    np.testing.assert_allclose([one[2] for one in found], [one[2] for one in expected], atol=1e-4)
 
 
 @pytest.mark.parametrize("solver", ["auto", Moments()])

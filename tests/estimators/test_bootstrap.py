@@ -10,7 +10,6 @@ import pytest
 import scipy.sparse
 
 from pairlearn import SGD, AUCClassifier, Exact, MetricLearner, Push, bootstrap, roc_auc
-from pairlearn.solvers.rows import DenseRows
 
 BARE = {"loss": "logistic", "scaling": None}
 
@@ -181,21 +180,3 @@ def test_a_confidence_is_a_number(rng, confidence):
     X, y = two_gaussians(rng, 60, [1.0, 0.0])
     with pytest.raises(TypeError, match="confidence must be a number"):
         bootstrap(AUCClassifier(solver=Exact(ridge=0.1)), X, y, n=20, confidence=confidence)
-
-
-def test_replicates_have_the_scales_that_folds_chose(rng, monkeypatch):
-    X, y = two_gaussians(rng, 200, [1.0, 0.5])
-    change = np.array([1.0, 0.1])
-
-    def other_scales(task, solver, rng, fitted, scaled, y, weight):
-        scaling = replace(scaled[0], factor=scaled[0].factor * change)
-        rows = DenseRows(scaled[1].matrix * change)
-        return solver.fit(replace(task, rng=rng), rows, y, weight), scaling
-
-    # A resample that is the sample itself gives the fit itself.
-    monkeypatch.setattr("pairlearn.estimators.auc.classifier._rescaled", other_scales)
-    room = "pairlearn.estimators.auc.bootstrap"
-    monkeypatch.setattr(f"{room}._resample", lambda y, rng: np.arange(len(y)))
-    monkeypatch.setattr(f"{room}._out_of_bag", lambda X, W, drawn: X @ W[0])
-    found = bootstrap(AUCClassifier(random_state=0), X, y, n=20, random_state=0)
-    np.testing.assert_allclose(found.coefs[0], found.coef, rtol=0.01)

@@ -3,10 +3,9 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime, minimize
+from scipy.optimize import minimize
 
-from pairlearn.estimators.classes import cuts as module
-from pairlearn.estimators.classes.cuts import _Likelihood, fit_cuts
+from pairlearn.estimators.classes.ordinal import fit_cuts
 
 
 def probabilities(slope, cuts, scores):
@@ -97,47 +96,6 @@ def test_gradient_vanishes(kind, k, rng):
     assert np.abs(objective(found, s, codes, weight)[1]).max() < 1e-8
 
 
-def test_derivatives(rng):
-    scores, codes, weight = data("plain", 5, rng)
-    s, share = (scores - scores.mean()) / scores.std(), weight / weight.sum()
-    likelihood = _Likelihood(s, codes, share, 5)
-    at = np.array([1.7, -2.0, -0.4, 0.3, 2.5])
-    shape = likelihood.at(at[0], at[1:])
-    assert shape.value == pytest.approx(
-        objective(np.concatenate(([np.log(1.7), -2.0], np.log(np.diff(at[1:])))), s, codes, weight)[
-            0
-        ]
-    )
-    gradient = approx_fprime(at, lambda a: likelihood.at(a[0], a[1:]).value, 1e-7)
-    np.testing.assert_allclose(np.append(shape.by_slope, shape.by_cuts), gradient, atol=1e-6)
-
-    def slopes(a):
-        shape = likelihood.at(a[0], a[1:])
-        return np.append(shape.by_slope, shape.by_cuts)
-
-    hessian = approx_fprime(at, slopes, 1e-7)
-    expected = np.diag(np.append(shape.slopes, shape.bands[1]))
-    expected[0, 1:] = expected[1:, 0] = shape.border
-    expected[range(1, 4), range(2, 5)] = expected[range(2, 5), range(1, 4)] = shape.bands[0, 1:]
-    expected[0, 0] += (1.0 - np.log(1.7)) / (len(s) * 1.7**2)
-    np.testing.assert_allclose(hessian, expected, atol=1e-6)
-    step = np.linalg.solve(expected, -np.append(shape.by_slope, shape.by_cuts))
-    np.testing.assert_allclose(np.append(*likelihood.step(1.7, shape)), step, atol=1e-10)
-
-
-@pytest.mark.parametrize("separable", [False, True])
-def test_number_of_steps_does_not_grow_with_the_grades(separable, rng, monkeypatch):
-    counted = []
-    at = _Likelihood.at
-    monkeypatch.setattr(_Likelihood, "at", lambda *a: counted.append(1) or at(*a))
-    for k in (3, 300):
-        codes = np.arange(900) % k
-        scores = codes + (0.01 if separable else 0.2 * k) * rng.uniform(-1.0, 1.0, size=900)
-        counted.clear()
-        fit_cuts(scores, codes, np.ones(900))
-        assert len(counted) < 40
-
-
 @pytest.mark.parametrize("empty", [[0], [2], [5], [2, 3, 4], [1, 2, 4]])
 def test_a_grade_without_weight_hardly_has_a_probability(empty, rng):
     codes = np.arange(300) % 6
@@ -188,12 +146,3 @@ def test_a_slope_at_its_bound_has_the_best_cuts():
     by_slope, by_cut = objective(found, s, codes, np.ones(6000))[1]
     assert abs(by_cut) < 1e-8
     assert abs(by_slope) < 1e-8 or (by_slope < 0.0 and slope * scores.std() > 0.99 * np.exp(14.0))
-
-
-def test_a_step_that_rounding_hides_ends_the_search(rng, monkeypatch):
-    scores, codes, weight = data("plain", 3, rng)
-    expected = fit_cuts(scores, codes, weight)
-    monkeypatch.setattr(module, "_TOLERANCE", 0.0)
-    slope, cuts = fit_cuts(scores, codes, weight)
-    assert slope == pytest.approx(expected[0], rel=1e-8)
-    np.testing.assert_allclose(cuts, expected[1], rtol=1e-8)

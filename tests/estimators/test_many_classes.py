@@ -134,5 +134,6 @@ def test_a_model_of_three_classes_lists_its_attributes():
         AUCClassifier(random_state=0).fit(X, y),
         AUCClassifier(random_state=0).partial_fit(X, y, classes=[0, 1, 2]),
     ):
+        assert len(model.coef_) == 3
         assert "coef_" in dir(model)
         assert not hasattr(model, "threshold_")

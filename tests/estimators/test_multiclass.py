@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pairlearn import SGD, Exact, HandTill, MulticlassAUCClassifier, load_model
-from pairlearn.estimators.classes.coupling import couple, find_power, raise_to
+from pairlearn.estimators.classes.multiclass import couple, find_power, raise_to
 from pairlearn.losses import SquaredHinge
 from pairlearn.solvers import solve_square_auc
 from pairlearn.solvers.exact.batch import PairObjective

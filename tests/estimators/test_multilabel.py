@@ -94,7 +94,7 @@ def test_rare_labels_and_refusals(labelled):
     for y, message in (
         (Y[:, 0], "a column for each label, got shape"),
         (Y * 2, "must hold 1 where an example has a label"),
-        (np.hstack((Y, np.zeros((300, 1)))), "no example .* has label 3"),
+        (np.hstack((Y, np.zeros((300, 1)))), "or none, has label 3"),
         (np.hstack((np.ones((300, 1)), Y)), "every example .* has label 0"),
         (Y[:50], "X has 300 examples and y has 50 rows"),
     ):

@@ -14,8 +14,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.metrics import get_scorer
 
 from pairlearn import Exact, OrdinalAUCClassifier, explain, pair_accuracy, roc_auc
-from pairlearn.estimators.classes.cuts import fit_cuts
-from pairlearn.estimators.classes.ordinal import share_in_order
+from pairlearn.estimators.classes.ordinal import fit_cuts, share_in_order
 from pairlearn.models import ModelFileError
 
 

@@ -355,7 +355,7 @@ def test_rows_per_person_may_change_until_the_stream_begins():
         model.partial_fit(np.ones((8, 1)), np.ones(8), groups=["ann"] * 8)
     model.set_params(bounds=(-1.0, 1.0), rows_per_person=1)
     model.partial_fit(np.ones((8, 1)), np.ones(8), groups=["ann"] * 8)
-    assert model._state.n_seen == 1
+    assert model._stream.tree.n_seen == 1
     model.set_params(rows_per_person=2)
     with pytest.raises(ValueError, match="rows_per_person changed after the stream had begun"):
         model.partial_fit(np.ones((8, 1)), np.ones(8), groups=["bob"] * 8)

@@ -193,7 +193,8 @@ def test_votes_can_be_added_and_removed(judged):
         **({"groups": groups["groups"][:8]} if judged else {}))  # fmt: skip
     assert fewer.certificate_.statement() == certificate.statement()
     del private["delta"]
-    assert PrivateRatings(**private, n_examples=2000)._claim(2000) == (1.0, 2000**-1.5)
+    default = PrivateRatings(**private, n_examples=2000).fit(a, b, outcome, **groups)
+    assert default.certificate_.delta == 2000**-1.5
     with pytest.raises(ValueError, match="give n_examples, the largest number"):
         PrivateRatings(**private).fit(a, b, outcome, **groups)
     with pytest.raises(ValueError, match="more rows than n_examples=9"):

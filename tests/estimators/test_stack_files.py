@@ -107,7 +107,7 @@ def test_other_members_are_refused(table, tmp_path):
 )
 def test_nodes_that_do_not_fit_are_refused(table, name, spoil):
     trees = tree_scores(clone(KINDS[1]).fit(*table), takes_gaps=True)
-    bad = replace(trees.nodes, **{name: spoil(getattr(trees.nodes, name))})
+    bad = {**trees.nodes, name: spoil(trees.nodes[name])}
     with pytest.raises(ModelFileError, match="do not fit together"):
         TreeScores.from_record(replace(trees, nodes=bad).to_record({}))
 

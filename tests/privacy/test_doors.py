@@ -272,11 +272,13 @@ def test_a_file_holds_the_numbers_of_its_certificate(tmp_path):
     assert PrivateAUCClassifier.load(tmp_path / "model").certificate_.digest
     for name in ("coef_", "intercept_", "bounds_", "log_odds_"):
         broken = copy.deepcopy(model)
-        setattr(broken, name, getattr(model, name) + 1e-9)
+        setattr(broken, name, np.nextafter(getattr(model, name), 9.0))
         with pytest.raises(ModelFileError, match="not those that its certificate is about"):
             broken.save(tmp_path / "other")
     record = model.to_record()
-    moved = replace(record, arrays={**record.arrays, "coef": record.arrays["coef"] + 1e-9})
+    moved = replace(
+        record, arrays={**record.arrays, "coef": np.nextafter(record.arrays["coef"], 9.0)}
+    )
     with pytest.raises(ModelFileError, match="not those that its certificate is about"):
         PrivateAUCClassifier.from_record(moved)
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The program ``pairlearn``. Begin with `program`, which lists the commands.
 
-One file for each command, loaded when it is called: train (with train_stream, train_cluster and
-fit_report), predict, evaluate, inspect_model, export, stream, rate, privacy, reproduce, compare.
-`shared` has what several of them need: settings (--set, --config), files (input and output),
-reading (the data, in the terms of streams and tables), output (names and numbers on the terminal),
-scoring and onnx_models. `private` has what --private does. `running` turns errors into exit
-statuses.
+One file for each command, loaded when it is called: train (with train_stream and fit_report),
+predict, evaluate, inspect_model, export, stream, rate, privacy, reproduce, compare. `shared` has
+what several of them need: settings (--set, --config), files (input and output), reading (the data,
+in the terms of streams and tables), output (names and numbers on the terminal), scoring and
+onnx_models. `private` has what --private does. `running` turns errors into exit statuses.
 """
 
 from __future__ import annotations

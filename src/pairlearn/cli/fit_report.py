@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
 
 #: Most characters of a column name: about a quarter of a terminal; most classes that are listed.
 _NAME, _CLASSES = 28, 6
-#: In a table with so many columns, so many equal neighbours share a line.
-_WIDE, _ALIKE = 40, 4
+#: At most this many columns are listed for a person.
+_LISTED = 40
 #: At most this many columns are named as important.
 _TOP = 6
 #: Above this held-out AUC, a column probably gives the label away.
@@ -68,14 +67,15 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
         percent = "<0.1 %" if absent < 0.001 else f"{100.0 * absent:.1f} %"
         cells.append((decision.name, decision.kind, percent if absent else "",
                       str(n_features or ""), note and cut(note, 72)))  # fmt: skip
-    if len(plan.decisions) >= _WIDE:
-        cells = _folded(cells)
-    cells = [(cut(name, _NAME), *rest) for name, *rest in cells]
+    more = len(cells) - 1 - _LISTED
+    cells = [(cut(name, _NAME), *rest) for name, *rest in cells[: _LISTED + 1]]
     widths = [max(len(row[k]) for row in cells) for k in range(4)]
     lines = [
         f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}  {d:>{widths[3]}}  {e}".rstrip()
         for a, b, c, d, e in cells
     ]
+    if more > 0:
+        lines.append(f"... and {more} columns more, which --json lists")
     counted = "" if rows is None else f"{rows} rows; "
     n, d = len(plan.encoder.columns), plan.encoder.n_features
     gives = f"{n} column{'s' * (n > 1)} give{'s' * (n == 1)} {d} feature{'s' * (d > 1)}"
@@ -100,24 +100,6 @@ def _label_line(plan: Plan) -> str:
     return line if plan.encoder.qid is None else f"{line}; queries: {plan.encoder.qid!r}"
 
 
-def _folded(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the lines of a table; neighbours with equal entries share one line."""
-    from pairlearn.tables.values import cut
-
-    folded: list[tuple[str, ...]] = []
-    for said, group in itertools.groupby(cells, key=lambda row: row[1:]):
-        rows = list(group)
-        if len(rows) < _ALIKE:
-            folded += rows
-            continue
-        kind, missing, features, note = said
-        between = f"{cut(rows[0][0], _NAME // 2 - 2)} to {cut(rows[-1][0], _NAME // 2 - 2)}"
-        total = str(int(features) * len(rows)) if features else ""
-        note = "; ".join(filter(None, (f"{len(rows)} columns", note)))
-        folded.append((between, kind, missing, total, note))
-    return folded
-
-
 # -------------------------------------------------------------------------------- held-out quality
 
 
@@ -131,43 +113,37 @@ def facts_of_fit(
     from pairlearn.tables.copies import copies_line
 
     copies = copies_line(X)
-    many = len(getattr(model, "classes_", ())) > 2
-    if many or not hasattr(model, "held_out_auc_"):
-        measured = (
-            _held_out_classes(model, X, y, seed) if many else _held_out(model, X, y, qid, seed)
-        )
-        facts: dict[str, Any] = {} if isinstance(measured, str) else {"held_out": measured}
-        lines = [_measured_line(measured), *copies]
-        if hasattr(model, "held_out_auc_"):
-            facts["settings"] = _settings(model)
-            lines.append(_settings_line(facts["settings"]))
-        return facts, lines
+    facts: dict[str, Any] = {}
+    is_auc, many = hasattr(model, "held_out_auc_"), len(getattr(model, "classes_", ())) > 2
+    if many or not is_auc:
+        found = _held_out_classes(model, X, y, seed) if many else _held_out(model, X, y, qid, seed)
+        if not isinstance(found, str):
+            facts["held_out"] = found
+        lines = [_measured_line(found), *copies]
+        return facts, [*lines, *(_settings_lines(model, facts) if is_auc else [])]
     is_stack = hasattr(model, "members_")
     interval, n_parts = _stack_auc(model, y) if is_stack else _held_out_auc(model, X, y, seed)
-    facts = {}
     lines = ["held-out AUC: too few examples of a class; evaluate the model on new data"]
     if interval is not None:
-        facts = {"auc": interval.auc, "auc_of": "held-out", "low": interval.low,
-                 "high": interval.high, "confidence": interval.confidence,
-                 "held_out_parts": n_parts}  # fmt: skip
+        facts |= {"auc": interval.auc, "auc_of": "held-out", "low": interval.low,
+                  "high": interval.high, "confidence": interval.confidence,
+                  "held_out_parts": n_parts}  # fmt: skip
         how = f"{n_parts} parts held out in turn" if n_parts > 1 else "a fifth held out"
         lines = [
             f"held-out AUC {interval.auc:.4f}, {100 * interval.confidence:g} % interval "
             f"[{interval.low:.4f}, {interval.high:.4f}] ({how}; the model is fitted to all rows)"
         ]
+    lines += copies
     if is_stack:
         facts["members"] = dict(model.weights_)
         if len(model.weights_) > 1:
             shown = ", ".join(f"{name} {weight:.2f}" for name, weight in model.weights_.items())
             lines.append(f"weights of the members: {shown}")
-        lines += copies
     else:
-        lines += copies
         if model.choice_.features is not None:
             facts["features"] = model.choice_.features.reason
             lines.append(f"features: {model.choice_.features.reason}")
-        facts["settings"] = _settings(model)
-        lines.append(_settings_line(facts["settings"]))
+        lines += _settings_lines(model, facts)
     facts["importance"] = column_importance(model, X, spans)
     return facts, lines + _importance_lines(facts["importance"], facts.get("auc", 0.0))
 
@@ -265,8 +241,8 @@ def _held_out_classes(model: Any, X: Any, y: Any, seed: int) -> dict[str, Any] |
             "accuracy": accuracy}  # fmt: skip
 
 
-def _settings(model: Any) -> dict[str, str]:
-    """Return the chosen settings by name."""
+def _settings_lines(model: Any, facts: dict[str, Any]) -> list[str]:
+    """Return the chosen settings as a line; they join the facts."""
     settings = {"solver": {"sgd": "stochastic"}.get(model.solver_, model.solver_)}
     if type(model.features_).__name__ != "Identity":
         settings["features"] = f"{model.features_.n_outputs} ({type(model.features_).__name__})"
@@ -278,11 +254,8 @@ def _settings(model: Any) -> dict[str, str]:
             settings[name.replace("_", " ")] = f"{value:.3g}"
     if model.choice_.fisher:
         settings["share of Fisher's discriminant"] = f"{model.choice_.fisher:g}"
-    return settings
-
-
-def _settings_line(settings: Mapping[str, str]) -> str:
-    return "settings: " + ", ".join(f"{name} {value}" for name, value in settings.items())
+    facts["settings"] = settings
+    return ["settings: " + ", ".join(f"{name} {value}" for name, value in settings.items())]
 
 
 # ------------------------------------------------------------------------------------- importance
@@ -303,28 +276,20 @@ def column_importance(model: Any, X: Any, spans: Mapping[str, slice]) -> list[di
 
     The importance of a column is the standard deviation of what its features add to the score, as
     a share of the sum over all columns. The direction of a column with one feature is "+" if the
-    score rises with it. A score that is no sum over features, as of trees, is measured by an
+    score rises with it. A score that is no such sum, as of curves and trees, is measured by an
     exchange of values between rows; of sparse rows it has no importance.
     """
     import numpy as np
 
-    from pairlearn.features import Hats, Identity
+    from pairlearn.features import Identity
 
-    features = getattr(model, "features_", None)
     directions = dict.fromkeys(spans, "")
-    if isinstance(features, Hats | Identity):
+    if isinstance(getattr(model, "features_", None), Identity):
         coef = np.asarray(model.coef_).ravel()
         sample = X[:: max(1, X.shape[0] // _ROWS)]
-        if isinstance(features, Hats):
-            # Each feature is replaced by what it adds to the score.
-            table = np.asarray(sample.toarray() if hasattr(sample, "toarray") else sample)
-            shapes = [np.interp(table[:, k], features.knots_of(k), features.shape_of(k, coef))
-                      for k in range(features.n_inputs)]  # fmt: skip
-            sample, coef = np.column_stack(shapes), np.ones(features.n_inputs)
-        else:
-            directions = {name: "+-"[int(coef[s.start] <= 0)] if s.stop - s.start == 1 else ""
-                          for name, s in spans.items()}  # fmt: skip
-        spread = [_spread(sample[:, s] @ coef[s]) for s in spans.values()]
+        directions = {name: "+-"[int(coef[s.start] <= 0)] if s.stop - s.start == 1 else ""
+                      for name, s in spans.items()}  # fmt: skip
+        spread = [float(np.asarray(sample[:, s] @ coef[s]).std()) for s in spans.values()]
     elif hasattr(X, "nnz"):
         return []
     else:
@@ -336,12 +301,6 @@ def column_importance(model: Any, X: Any, spans: Mapping[str, slice]) -> list[di
         if size > 0.0
     ]
     return sorted(shares, key=lambda entry: -entry["share"])
-
-
-def _spread(added: Any) -> float:
-    import numpy as np
-
-    return float(np.asarray(added).std())
 
 
 def _spread_by_exchange(model: Any, X: Any, spans: Sequence[slice]) -> list[float]:

@@ -9,7 +9,7 @@ import math
 import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -23,13 +23,15 @@ from pairlearn.cli.train_stream import held
 from pairlearn.register import Part
 
 if TYPE_CHECKING:
-    from pairlearn.streams.drift import Alarm, DriftAlarm
+    from pairlearn.streams.drift import DriftAlarm
     from pairlearn.streams.named import NamedLearner
     from pairlearn.streams.progressive import ProgressiveAUC
 
 _SHOWN = 60
 #: At most this many refused lines, and warnings, are printed.
 _TOLD = 5
+#: Bytes of a line at most.
+_LONGEST = 1 << 20
 
 
 class LineError(ValueError):
@@ -63,12 +65,9 @@ class Conversation:
             self._label(key, message["y"])
             return None
         x = message["x"]
-        try:
-            check_example(x)
-            if message.get("y") is not None:
-                check_label(message["y"])
-        except ValueError as error:
-            raise LineError(str(error).rstrip(".")) from None
+        _checked(check_example, x)
+        if message.get("y") is not None:
+            _checked(check_label, message["y"])
         probability = self.learner.predict_proba_one(x)[True]
         score = self.learner.score_one(x)
         if message.get("y") is not None:
@@ -90,14 +89,10 @@ class Conversation:
                 f"the id {str(key)[:_SHOWN]!r} is not waiting for a label (never seen, already "
                 "labelled, or forgotten; see --pending)"
             )
-        try:
-            check_label(y)
-        except ValueError as error:
-            raise LineError(str(error).rstrip(".")) from None
+        _checked(check_label, y)
         self._learn(*self.waiting.pop(key), y)
 
     def _learn(self, x: dict[str, float], score: float, y: Any) -> None:
-        """Learn one example and note its score."""
         from pairlearn.streams.examples import RefusedExampleWarning
         from pairlearn.validation import DivergenceError
 
@@ -114,11 +109,6 @@ class Conversation:
         except DivergenceError as error:  # The model did not learn these examples.
             warnings.warn(str(error), RefusedExampleWarning, stacklevel=2)
 
-    @property
-    def alarms(self) -> list[Alarm]:
-        """All alarms so far."""
-        return [] if self.alarm is None else self.alarm.alarms
-
     def facts(self) -> dict[str, Any]:
         """Return the counts, for the producer and for a person."""
         learner = self.learner
@@ -132,7 +122,7 @@ class Conversation:
             "auc": self.auc.value,
             # None while everything is remembered.
             "half_life": None if math.isinf(learner.half_life) else learner.half_life,
-            **({} if self.alarm is None else {"alarms": len(self.alarms)}),
+            **({} if self.alarm is None else {"alarms": len(self.alarm.alarms)}),
         }
 
     def state(self) -> dict[str, Any]:
@@ -159,6 +149,13 @@ class Conversation:
         self.waiting = OrderedDict(state["waiting"])
         self.n_forgotten = int(state["forgotten"])
         self.n_lines, self.n_refused = int(state["lines"]), int(state["refused"])
+
+
+def _checked(check: Callable[[Any], Any], value: Any) -> None:
+    try:
+        check(value)
+    except ValueError as error:
+        raise LineError(str(error).rstrip(".")) from None
 
 
 def _parsed(line: str) -> dict[str, Any]:
@@ -199,9 +196,7 @@ def _parsed(line: str) -> dict[str, Any]:
               help="Labelled examples that the AUC looks back on.")  # fmt: skip
 @click.option("--pending", type=click.IntRange(1), default=100_000, show_default=True,
               help="Examples that may wait for a label.")  # fmt: skip
-@click.option("--max-line-bytes", type=click.IntRange(16), default=1 << 20, show_default=True,
-              metavar="BYTES", help="Longer lines are refused.")  # fmt: skip
-@click.option("--alarm", type=click.FloatRange(0, min_open=True), metavar="EXAMPLES",
+@click.option("--alarm", type=click.FloatRange(400), metavar="EXAMPLES",
               help="Tell when the AUC drops; by chance alone about once in this many "
                    "labelled examples.")  # fmt: skip
 @click.option("--progress", type=click.IntRange(1), metavar="LINES",
@@ -219,7 +214,6 @@ def command(
     settings: Settings,
     window: int,
     pending: int,
-    max_line_bytes: int,
     alarm: float | None,
     progress: int | None,
     strict: bool,
@@ -254,7 +248,7 @@ def command(
         _tell_place(checkpoint, as_json)
         return
     learner = _learner(loss, settings)
-    watch = None if alarm is None else DriftAlarm(alarm, block=_alarm_block(alarm))
+    watch = None if alarm is None else DriftAlarm(alarm, block=int(min(500.0, alarm / 20.0)))
     talk = Conversation(learner, ProgressiveAUC(window), pending, watch)
     with stop.held(), held(checkpoint), _warnings_told():
         if checkpoint is not None:
@@ -263,8 +257,8 @@ def command(
         ended = False
         begin = talk.n_lines
         try:
-            for line in _lines(sys.stdin.buffer, max_line_bytes):
-                _reply(talk, line, strict, max_line_bytes)
+            for line in _lines(sys.stdin.buffer):
+                _reply(talk, line, strict)
                 if progress is not None and talk.n_lines % progress == 0:
                     _tell_counts(talk, None, as_json)
                 if checkpoint is not None and talk.n_lines % every == 0:
@@ -276,16 +270,16 @@ def command(
             # The reader of the answers may have left. The model is saved all the same.
             failure = error
         # If one file cannot be written, the other is still written.
-        try:
-            if checkpoint is not None and talk.n_lines > begin:
-                _save(talk, checkpoint)
-        except Exception as error:
-            failure = failure or error
-        try:
-            if output is not None and talk.learner.n_seen:
-                talk.learner.to_model((0, 1)).save(output)
-        except Exception as error:
-            failure = failure or error
+        writes: list[Callable[[], Any]] = []
+        if checkpoint is not None and talk.n_lines > begin:
+            writes.append(lambda: _save(talk, checkpoint))
+        if output is not None and learner.n_seen:
+            writes.append(lambda: learner.to_model((0, 1)).save(output))
+        for write in writes:
+            try:
+                write()
+            except Exception as error:
+                failure = failure or error
         _tell_counts(talk, ended, as_json)
     if failure is not None:
         raise failure
@@ -297,8 +291,6 @@ def command(
 
 @dataclass(frozen=True, repr=False)
 class _Descent(Part):
-    """The settings ``solver.FIELD``."""
-
     step_size: float | str = "auto"
     radius: float = math.inf
 
@@ -311,7 +303,6 @@ class _Descent(Part):
 
 
 def _learner(loss: str, settings: Settings) -> NamedLearner:
-    """Return a learner with these settings."""
     from pairlearn.streams.named import NamedLearner
 
     solver = build("solver", _Descent(), settings.under("solver"))
@@ -325,42 +316,31 @@ def _learner(loss: str, settings: Settings) -> NamedLearner:
     )
 
 
-def _alarm_block(examples: float) -> int:
-    """Return the examples of a block: 500, or fewer where alarms may be frequent."""
-    block = int(min(500.0, examples / 20.0))
-    if block < 20:
-        raise click.BadParameter(
-            f"--alarm {examples:g}: false alarms cannot be told from true ones so often; ask for "
-            "one in 400 examples or more."
-        )
-    return block
-
-
-def _lines(file: BinaryIO, limit: int) -> Iterator[str | None]:
-    """Yield lines, None for one that is longer than `limit` bytes.
+def _lines(file: BinaryIO) -> Iterator[str | None]:
+    """Yield lines, None for one that is longer than `_LONGEST` bytes.
 
     A signal only ends the waiting for a line: each line is either dealt with completely, or neither
     learned nor counted.
     """
     while True:
         with stop.open():
-            raw = file.readline(limit + 1)
+            raw = file.readline(_LONGEST + 1)
             if not raw:
                 return
-            short = len(raw) <= limit or raw.endswith(b"\n")
-            while len(raw) > limit and not raw.endswith(b"\n"):
-                raw = file.readline(limit + 1)
+            short = len(raw) <= _LONGEST or raw.endswith(b"\n")
+            while len(raw) > _LONGEST and not raw.endswith(b"\n"):
+                raw = file.readline(_LONGEST + 1)
         # "sig": some shells begin what they pipe with a byte-order mark
         yield raw.decode("utf-8-sig", "replace") if short else None
 
 
-def _reply(talk: Conversation, line: str | None, strict: bool, limit: int) -> None:
+def _reply(talk: Conversation, line: str | None, strict: bool) -> None:
     """Learn from one line and print the score; refuse a bad line."""
     number = talk.n_lines + 1
     answer = None
     try:
         if line is None:
-            raise LineError(f"it is longer than {limit} bytes; see --max-line-bytes")
+            raise LineError(f"it is longer than {_LONGEST} bytes")
         if line.strip():
             answer = talk.answer(line)
     except LineError as error:
@@ -379,7 +359,6 @@ def _reply(talk: Conversation, line: str | None, strict: bool, limit: int) -> No
 
 @contextlib.contextmanager
 def _warnings_told() -> Iterator[None]:
-    """Print the first warnings, one line each."""
     told = 0
 
     def show(message: Any, *_: Any, **__: Any) -> None:
@@ -440,7 +419,6 @@ def _save(talk: Conversation, path: str) -> None:
 
 
 def _resume(talk: Conversation, path: str, as_json: bool) -> None:
-    """Continue from a checkpoint, if there is one."""
     from pairlearn.streams.checkpoint import CheckpointError, read_checkpoint, reason_of
 
     found = read_checkpoint(path)

@@ -89,9 +89,6 @@ _STACK_OWNED = {**OWNED, "members": "use --model trees or --model stack; others 
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
               help="Source of randomness.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show what the columns are taken for, and stop.")
-@click.option("--dask", metavar="local|ADDRESS",
-              help="Train on a Dask cluster, on Parquet files of numbers that its workers can "
-                   "read.")  # fmt: skip
 @private_options(needs_bounds=True)
 @config_option
 @training_options
@@ -100,7 +97,7 @@ def command(
     data: tuple[str, ...], reading: Reading, settings: Settings, privacy: PrivateOptions,
     output: str | None, problem: str, model: str, loss: str | None, objective: str | None,
     feature_map: str | None, decision: str | None, how: str, seed: int, dry_run: bool,
-    dask: str | None, as_json: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
     r"""Train a model on files of any size.
 
@@ -131,7 +128,6 @@ def command(
       pairlearn train iris.csv --label species --problem classes
       pairlearn train letor.svm --problem ranking -o ranker.safetensors
       pairlearn train prices.csv --problem entropy --label price
-      pairlearn train 'folder/*.parquet' --label clicked --dask local
       pairlearn train patients.csv --private --epsilon 1 --delta 1e-6 --bounds bounds.toml
     """
     parts = Settings(settings.without("stream"))
@@ -145,22 +141,13 @@ def command(
     ):
         parts.add(path, value, typed)
     of_stream = settings.under("stream")
-    elsewhere = "--private" if privacy.private else "" if dask is None else "--dask"
-    for setting in of_stream.values() if elsewhere else ():
-        raise setting.refuse(f"{elsewhere} does not learn a stream; leave it out.")
-    stored = {"set": plain} if (plain := _lasting(settings)) else {}
-    if elsewhere:
-        kind, why = _or_linear(model, f"{elsewhere} trains no trees")
-        if privacy.private:
-            from pairlearn.cli.private.training import train_privately
+    if privacy.private:
+        from pairlearn.cli.private.commands import train_privately
 
-            values, text = train_privately(data, output, privacy, reading, parts)
-        else:
-            from pairlearn.cli.train_cluster import refuse_beside_dask, train_on_cluster
-
-            refuse_beside_dask(problem, reading)
-            output = output or _output_of(_named_on_cluster(data))
-            values, text = train_on_cluster(data, output, str(dask), reading, parts, seed, stored)
+        for setting in of_stream.values():
+            raise setting.refuse("--private does not learn a stream; leave it out.")
+        kind, why = _or_linear(model, "--private trains no trees")
+        values, text = train_privately(data, output, privacy, reading, parts)
         values |= {"model_kind": kind, "model_reason": why or None}
         emit(values, "\n".join([*_kind_lines(kind, why), text]), as_json=as_json)
         return
@@ -174,6 +161,7 @@ def command(
         _show_plan(data, reading, problem, form, as_json)
         return
     output = output or _output_of(data)
+    stored = {"set": plain} if (plain := _lasting(settings)) else {}
     with stop.held(), naming(parts):
         _train(
             estimator, (kind, why), data, reading, problem, form, stream, output, stored, seed,
@@ -199,15 +187,19 @@ def _train(
     if stream is None:
         record, facts, lines = _fit(estimator, kind, rows, seed)
     else:
-        record, facts = _learn(estimator, rows, stream, data, output, seed)
+        from pairlearn.cli.train_stream import checkpoint_of, remove_checkpoint, train_stream
+
+        checkpoint = checkpoint_of(stream, output, data)
+        shuffles = "-" not in data
+        record, facts = train_stream(
+            estimator, rows, stream, seed=seed, shuffles=shuffles, path=checkpoint
+        )
         lines = _kind_lines(*kind)
         facts |= {"model_kind": kind[0], "model_reason": kind[1] or None}
         facts["n_features"] = int(estimator.n_features_in_)
     write_model(output, _with_columns(record, rows, {**stored, "model": _about(facts)}))
     if stream is not None:
-        from pairlearn.cli.train_stream import checkpoint_of, remove_checkpoint
-
-        remove_checkpoint(checkpoint_of(stream, output, data))
+        remove_checkpoint(checkpoint)
     refusals, odd = rows.refused()
     values = {
         "model": output, "problem": problem, "fit": "offline" if stream is None else "stream",
@@ -225,20 +217,6 @@ def _train(
     emit(values, safe_lines([*lines, last]), as_json=as_json)
     if not as_json:
         tell(*([str(refusals)] if refusals.count else []), *odd)
-
-
-def _learn(
-    estimator: Any, rows: TrainingRows, stream: StreamSettings, data: tuple[str, ...], output: str,
-    seed: int,
-) -> tuple[ModelRecord, dict[str, Any]]:  # fmt: skip
-    """Learn a stream, with a checkpoint if there is a place for it."""
-    from pairlearn.cli.train_stream import checkpoint_of, held, train_stream
-
-    path = checkpoint_of(stream, output, data)
-    if path is not None:
-        check_output(path, "the checkpoint")
-    with held(path):
-        return train_stream(estimator, rows, stream, seed=seed, shuffles="-" not in data, path=path)
 
 
 def _fit(
@@ -318,7 +296,6 @@ def _suited(kind: tuple[str, str], X: Any, y: Any) -> tuple[str, str]:
 
 
 def _estimator(kind: str, problem: str, parts: Settings, seed: int) -> Any:
-    """Return the estimator with the settings of the user, not fitted."""
     from pairlearn.estimators.shared.decisions import as_rule
 
     if kind in ("auto", *_FEATURES):
@@ -407,7 +384,6 @@ def _stream_settings(own: Settings) -> StreamSettings:
 
 
 def _lasting(settings: Settings) -> dict[str, str]:
-    """Return the settings that the model depends on."""
     from pairlearn.cli.train_stream import StreamSettings
 
     practical = [f"stream.{name}" for name in StreamSettings.practical]
@@ -415,7 +391,6 @@ def _lasting(settings: Settings) -> dict[str, str]:
 
 
 def _check(problem: str, reading: Reading, parts: Settings, stream: StreamSettings | None) -> None:
-    """Refuse settings that the way of training cannot honour."""
     features = parts["features"].text if "features" in parts else "linear"
     if features == "auto" and problem != "auc":
         raise click.BadParameter(
@@ -466,7 +441,6 @@ def _how(
 
 
 def _output_of(data: tuple[str, ...]) -> str:
-    """Return the model file: in this folder, with the name of the data."""
     if data[0] == "-":
         raise click.UsageError("standard input has no name; name the model with -o.")
     stem = Path(data[0]).name
@@ -477,15 +451,9 @@ def _output_of(data: tuple[str, ...]) -> str:
     return output
 
 
-def _named_on_cluster(data: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the data; a pattern of files has the name of its folder."""
-    return data if Path(data[0]).exists() else (f"{Path(data[0]).resolve().parent.name}.x",)
-
-
 def _show_plan(
     data: tuple[str, ...], reading: Reading, problem: str, form: str, as_json: bool
 ) -> None:
-    """Print what the columns are taken for."""
     from pairlearn.cli.fit_report import decided_lines, decided_values
     from pairlearn.tables.fitting import plan_table
 

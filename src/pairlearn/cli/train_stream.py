@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pairlearn.cli.running import show_warning, stop
+from pairlearn.cli.shared.files import check_output
 from pairlearn.cli.shared.output import tell
 from pairlearn.progress import Progress
 from pairlearn.register import Part
@@ -69,7 +70,9 @@ def checkpoint_of(settings: StreamSettings, output: str, data: tuple[str, ...]) 
     is_device = Path(output).exists() and not Path(output).is_file()
     if settings.checkpoint is None and ("-" in data or is_device):
         return None
-    return settings.checkpoint or f"{output}.checkpoint"
+    path = settings.checkpoint or f"{output}.checkpoint"
+    check_output(path, "the checkpoint")
+    return path
 
 
 def held(path: str | None) -> AbstractContextManager[None]:
@@ -118,7 +121,7 @@ def train_stream(
         bar.update(learner.n_seen, note="" if learner.auc is None else f"AUC {learner.auc:.4f}")
 
     try:
-        with stop.open(), Progress(label="training") as bar, warnings.catch_warnings():
+        with held(path), stop.open(), Progress(label="training") as bar, warnings.catch_warnings():
             warnings.showwarning = show_warning
             for category in (CheckpointWarning, OrderWarning):
                 warnings.simplefilter("always", category)

@@ -32,10 +32,10 @@ from pairlearn.estimators.auc.ways.moments import (
 )
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import check_known, two_classes
+from pairlearn.estimators.shared.judged_maps import choose_features
 from pairlearn.estimators.shared.maps import (
     as_map,
     check_named,
-    choose_features,
     fit_map,
     is_linear,
 )

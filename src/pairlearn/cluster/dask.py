@@ -8,9 +8,8 @@ that dies can lose only the user's own data.
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,9 @@ from pairlearn.validation import check_positive
 
 #: The number of states that one task merges: a power of two, so that any tree is the same tree.
 _FAN_IN = 8
-#: Seconds between two checks of the workers, and that the scheduler has to answer one.
-_LOOK, _ANSWER = 0.5, 5.0
+#: Seconds between two looks at a task, between two checks of the workers, and that the scheduler
+#: has to answer one.
+_PAUSE, _LOOK, _ANSWER = 0.005, 0.5, 5.0
 #: The number of retries of a task that fails for another reason than the death of its worker.
 _RETRIES = 2
 #: Why workers die, and what helps.
@@ -129,29 +129,47 @@ class OnDask:
     def _computed(self, task: Any) -> Any:
         if self.client is None:
             return task.compute()
-        with self._with_scheduler():
-            future = self.client.compute(task, retries=_RETRIES)
-            try:
-                return self._result(future)
-            finally:
-                future.release()
-
-    @contextlib.contextmanager
-    def _with_scheduler(self) -> Iterator[None]:
-        """Turn the errors of a lost scheduler into one of ours."""
         from concurrent.futures import CancelledError
 
         from distributed.comm import CommClosedError
+        from distributed.scheduler import KilledWorker
 
-        self._check_connection()
-        try:
-            yield
-        except (CommClosedError, CancelledError) as error:
-            raise WorkersLostError(_lost_scheduler(str(error))) from error
-
-    def _check_connection(self) -> None:
         if self.client.status not in ("running", "connecting"):
             raise WorkersLostError(_lost_scheduler(f"the client is {self.client.status}"))
+        future = None
+        try:
+            future = self.client.compute(task, retries=_RETRIES)
+            return self._result(future)
+        except KilledWorker as error:
+            raise WorkersLostError(
+                f"Several workers died of the same task ({error}): {_TOO_LARGE}"
+            ) from error
+        except (CommClosedError, CancelledError) as error:
+            raise WorkersLostError(_lost_scheduler(str(error))) from error
+        finally:
+            if future is not None:
+                future.release()
+
+    def _result(self, future: Any) -> Any:
+        """Return the result of a task; raise if no worker is left."""
+        looked = seen = time.monotonic()
+        while not future.done():
+            time.sleep(_PAUSE)
+            now = time.monotonic()
+            if now - looked < _LOOK:
+                continue
+            looked = now
+            if self.client.status not in ("running", "connecting"):
+                raise WorkersLostError(_lost_scheduler(f"the client is {self.client.status}"))
+            if self._has_workers():
+                seen = time.monotonic()
+            elif now - seen > self.worker_timeout:
+                future.cancel(force=True)
+                raise WorkersLostError(
+                    f"No worker has been there for {self.worker_timeout:g} seconds; start workers "
+                    f"and fit again, or raise worker_timeout. If they died at work: {_TOO_LARGE}"
+                )
+        return future.result()
 
     def _has_workers(self) -> bool:
         """Tell whether the scheduler knows of workers; one that does not answer has none."""
@@ -162,36 +180,6 @@ class OnDask:
         except OSError as error:
             raise WorkersLostError(_lost_scheduler(str(error))) from error
         return bool(sum(found.values()))
-
-    def _result(self, future: Any) -> Any:
-        """Return the result of a task; raise if no worker is left."""
-        from distributed.scheduler import KilledWorker
-
-        alone_since: float | None = None
-        while True:
-            try:
-                return future.result(timeout=_LOOK)
-            except TimeoutError:
-                pass
-            except UnboundLocalError:
-                # Where a timeout meets the answer, `distributed.utils.sync` has neither to return.
-                if future.status == "error":
-                    raise
-            except KilledWorker as error:
-                raise WorkersLostError(
-                    f"Several workers died of the same task ({error}): {_TOO_LARGE}"
-                ) from error
-            self._check_connection()
-            if self._has_workers():
-                alone_since = None
-                continue
-            alone_since = alone_since or time.monotonic()
-            if time.monotonic() - alone_since > self.worker_timeout:
-                future.cancel(force=True)
-                raise WorkersLostError(
-                    f"No worker has been there for {self.worker_timeout:g} seconds; start workers "
-                    f"and fit again, or raise worker_timeout. If they died at work: {_TOO_LARGE}"
-                )
 
 
 def _lost_scheduler(why: str) -> str:
@@ -320,38 +308,16 @@ def _parts_of_frame(X: Any, others: Mapping[str, Any]) -> tuple[list[dict[str, A
             raise ValueError(f"{name} must be a series, got a data frame; select one column.")
         _same_number(name, X.npartitions, value.npartitions)
     series = list(others.values())
-    whole = _of_one_frame(X, series)
-    if whole is None:
-        meta = _side_by_side(X._meta, list(X.columns), *(one._meta for one in series))
-        # Dask would compare each partition with what it expects, in milliseconds.
-        whole = X.map_partitions(
-            _side_by_side, list(X.columns), *series,
-            meta=meta, align_dataframes=False, enforce_metadata=False,
-        )  # fmt: skip
+    meta = _side_by_side(X._meta, list(X.columns), *(one._meta for one in series))
+    # Dask would compare each partition with what it expects, in milliseconds.
+    whole = X.map_partitions(
+        _side_by_side, list(X.columns), *series,
+        meta=meta, align_dataframes=False, enforce_metadata=False,
+    )  # fmt: skip
     delayed = list(whole.to_delayed())
     if len(delayed) != whole.npartitions:
         delayed = list(whole.to_delayed(optimize_graph=False))
     return [{"whole": part} for part in delayed], list(whole.columns)
-
-
-def _of_one_frame(X: Any, series: Sequence[Any]) -> Any:
-    """Select X and then the series from the one frame that all of them come from.
-
-    Dask then reads only these columns; a later selection would copy them. Returns None if they are
-    not different columns of one frame.
-    """
-    selected: list[Any] = [getattr(value, "expr", None) for value in (X, *series)]
-    if any(type(one).__name__ != "Projection" for one in selected):
-        return None
-    frames = {one.frame._name: one.frame for one in selected}
-    names = [*X.columns, *(one.name for one in series)]
-    if len(frames) > 1 or len(set(names)) < len(names):
-        return None
-    from dask.dataframe.dask_expr import new_collection
-
-    (frame,) = map(new_collection, frames.values())
-    # A frame may have two columns of one name.
-    return frame[names] if len(set(frame.columns)) == len(frame.columns) else None
 
 
 def _side_by_side(frame: Any, known: list[Any], *series: Any) -> Any:

@@ -21,8 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.averaging import AVERAGINGS
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.shared.examples import rows_and_targets, validate_data
-from pairlearn.estimators.shared.mapping import MapsFeatures
-from pairlearn.estimators.shared.maps import is_linear
+from pairlearn.estimators.shared.maps import MapsFeatures, is_linear
 from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import (
     SGD,

@@ -13,7 +13,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.auc.classifier import AUCClassifier
-from pairlearn.estimators.classes.coupling import pair_probabilities
+from pairlearn.estimators.classes.multiclass import pair_probabilities
 from pairlearn.estimators.shared.decisions import DecisionRule, as_rule
 from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.solvers import Exact
@@ -24,8 +24,7 @@ from pairlearn.models.record import ArraySpec
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_names, check_weights, refuse_masked
 
-#: Types of features that are not converted.
-_FLOATS = [np.float64, np.float32]
+_KINDS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -131,15 +130,21 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
                 f'each label has a sigmoid, got decision={rule!r}; use calibration="sigmoid".'
             )
         model = copy.copy(self)  # A fit that fails leaves this model as it was.
-        rows = validate_data(
-            model, X, accept_sparse="csr", dtype=_FLOATS, order="C", ensure_min_samples=2
-        )
+        rows = validate_data(model, X, **_KINDS, order="C", ensure_min_samples=2)
         labels, weight = _indicator(y), chunk_weights(sample_weight, rows.shape[0])
         if len(labels) != rows.shape[0]:
             raise ValueError(
                 f"X has {rows.shape[0]} examples and y has {len(labels)} rows; give one for each."
             )
-        _check_told_apart(labels, weight)
+        kept = labels[weight > 0.0] if len(weight) else labels
+        if not len(kept):
+            raise ValueError("sample_weight is zero for all examples; give some a positive weight.")
+        same = np.flatnonzero(kept.all(axis=0) | ~kept.any(axis=0))
+        if len(same):
+            raise ValueError(
+                f"every example of positive weight, or none, has label {same[0]}; there is no pair "
+                "to tell apart: leave the column out."
+            )
         base = AUCClassifier(
             loss="square",
             solver=self.solver,
@@ -158,16 +163,16 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         self.__dict__ = model.__dict__
         return self
 
-    def _products(self, X: Any) -> Vector:
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
-        return product(X, self.coef_.T)
-
     @property
     def classes_(self) -> NDArray[np.int64]:
         """The values of each label, a row for each, as scikit-learn's scorers ask for them."""
         check_is_fitted(self, "coef_")
         return np.tile(np.array([0, 1]), (len(self.coef_), 1))
+
+    def _products(self, X: Any) -> Vector:
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, **_KINDS, reset=False)
+        return product(X, self.coef_.T)
 
     def decision_function(self, X: Any) -> Vector:
         """Return scores minus thresholds, of shape (n_samples, n_labels)."""
@@ -186,35 +191,16 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         scores, labels = self._products(X), _indicator(y)
         if labels.shape != scores.shape:
             raise ValueError(f"y must have the shape {scores.shape}, got {labels.shape}.")
-        weight = np.ones(len(scores))
-        if sample_weight is not None:
-            weight = check_weights(sample_weight, len(scores), name="sample_weight")
+        weight = np.ones(len(scores)) if sample_weight is None else sample_weight
+        weight = check_weights(weight, len(scores), name="sample_weight")
         values = [
-            roc_auc(labels[:, k], scores[:, k], sample_weight=weight)
-            for k in range(labels.shape[1])
-            if _both(labels[:, k], weight)
+            roc_auc(has, own, sample_weight=weight)
+            for has, own in zip(labels.T, scores.T, strict=True)
+            if weight[has].any() and weight[~has].any()
         ]
         if not values:
             raise ValueError("no label tells these examples apart; there is no AUC.")
         return float(np.mean(values))
-
-
-def _check_told_apart(labels: Mask, weight: Vector) -> None:
-    """Refuse labels that every example has, or none."""
-    weight = weight if len(weight) else np.ones(len(labels))
-    if not weight.any():
-        raise ValueError("sample_weight is zero for all examples; give some a positive weight.")
-    for k, has in enumerate(labels[weight > 0.0].T):
-        if has.all() or not has.any():
-            raise ValueError(
-                f"{'every' if has.all() else 'no'} example (of positive weight) has label {k}; "
-                "there is no pair to tell apart: leave the column out."
-            )
-
-
-def _both(has: Mask, weight: Vector) -> bool:
-    """Return whether there are examples with the label and without it."""
-    return bool(weight[has].sum() > 0.0 and weight[~has].sum() > 0.0)
 
 
 def _indicator(y: Any) -> Mask:

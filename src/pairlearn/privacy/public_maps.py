@@ -105,15 +105,9 @@ def mapped_setting(features: FeatureMap, setting: PublicSetting) -> PublicSettin
     if setting.centre is not None:
         centre = features.transform(setting.centre[None, :])[0]
     made = PublicSetting.make(
-        setting.n_examples,
-        lower=lower,
-        upper=upper,
-        epsilon=setting.epsilon,
-        delta=setting.delta,
-        levels=levels,
-        neighbours=setting.neighbours,
-        centre=centre,
-    )
+        setting.n_examples, lower=lower, upper=upper, epsilon=setting.epsilon,
+        delta=setting.delta, levels=levels, neighbours=setting.neighbours, centre=centre,
+    )  # fmt: skip
     return replace(made, budget=setting.budget)
 
 

@@ -253,14 +253,9 @@ class NoisyNetworkSGD(ByMeetings):
             _checked(self.network, setting.n_features)
 
     def fit(
-        self,
-        Z: Vector,
-        signs: Vector,
-        *,
-        setting: PublicSetting,
-        noise: NoiseSource,
+        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource,
         persons: NDArray[np.int64] | None = None,
-    ) -> PrivateFit:
+    ) -> PrivateFit:  # fmt: skip
         """Learn privately; `direction` of the result holds all weights of the network.
 
         `persons` holds the person of each row, numbered from 0; one row of each meets in a pass.
@@ -276,12 +271,8 @@ class NoisyNetworkSGD(ByMeetings):
         iterates, releases = plan.descend(
             pairs.pair_sum(rows, labels, LOSSES.make(self.loss), self.clip),
             lambda w, mean: w - step_size * mean,
-            pairs.start,
-            clip=self.clip,
-            setting=setting,
-            noise=noise,
-            persons=drawing,
-        )
+            pairs.start, clip=self.clip, setting=setting, noise=noise, persons=drawing,
+        )  # fmt: skip
         network.load_state_dict(network.state_dict() | pairs.named(iterates[-1]))
         return PrivateFit(state_vector(network), tuple(releases))
 
@@ -378,16 +369,13 @@ class PrivateNeuralAUCClassifier(
     _not_stored = tuple(name for name in PrivateMixin._not_stored if name != "mechanism")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "weights": ArraySpec(("n_weights",)),
-        "lower": ArraySpec(("n_features",)),
-        "upper": ArraySpec(("n_features",)),
-        "centre": ArraySpec(("n_features",)),
-        "unit": ArraySpec(("n_features",)),
+        "bounds": ArraySpec((2, "n_features")),
+        "units": ArraySpec((2, "n_features")),
     }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.allow_nan = True
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> PrivateNeuralAUCClassifier:
@@ -411,22 +399,18 @@ class PrivateNeuralAUCClassifier(
         """
         if len(tuple(self.labels)) != 2:
             raise ValueError(f"labels must be (negative, positive), got {self.labels!r}.")
-        rows, names = self._table(X), column_names(X)
-        mechanism = self._mechanism()
+        rows, mechanism = self._table(X), self._mechanism()
         signs = np.where(read_labels(y, self.labels, len(rows)) == 1, 1.0, -1.0)
         facts = {
             "labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}",
             "network": "its shape, and the law of its first weights",
         }
         fit, setting, fitted = self._learn(mechanism, rows, signs, groups, facts)
-        network = self._network(mechanism, fit.direction, setting.n_features)
         self._publish(
-            names,
-            classes_=public_classes(self.labels),
+            column_names(X), classes_=public_classes(self.labels),
             units_=np.stack([setting.middle, setting.unit]),
-            network_=network,
-            **fitted,
-        )
+            network_=self._network(mechanism, fit.direction, setting.n_features), **fitted,
+        )  # fmt: skip
         return self
 
     def _mechanism(self) -> NoisyNetworkSGD:
@@ -458,27 +442,23 @@ class PrivateNeuralAUCClassifier(
         return np.concatenate(found) if found else np.empty(0)
 
     def _pack(self) -> dict[str, NDArray[Any]]:
-        (lower, upper), (centre, unit) = self.bounds_, self.units_
         weights = state_vector(self.network_)
-        return {"weights": weights, "lower": lower, "upper": upper, "centre": centre, "unit": unit}
+        return {"weights": weights, "bounds": self.bounds_, "units": self.units_}
 
     def _unpack(self, record: ModelRecord) -> None:
-        arrays = record.arrays
+        weights, d = record.arrays["weights"], record.arrays["bounds"].shape[1]
         if record.classes is None or len(record.classes) != 2:
             raise ModelFileError(f"{type(self).__name__} has two classes; fit and save it again.")
-        self.certificate_ = self._certificate_of(record)
-        mechanism, weights = self._mechanism(), arrays["weights"]
-        network, d = as_network(mechanism.network), len(arrays["lower"])
+        mechanism = self._mechanism()
+        network = as_network(mechanism.network)
         # Before anything is allocated: a file may name layers of any width.
         if isinstance(network, MLP) and network.size(d, 1) != len(weights):
             raise ModelFileError(
                 f"it has {len(weights)} weights, a network of this shape {network.size(d, 1)}."
             )
+        super()._unpack(record)
+        self.network_ = self._network(mechanism, self.__dict__.pop("weights_"), d)
         self.n_features_in_ = d
-        self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
-        self.bounds_ = np.stack(self.bounds)
-        self.units_ = np.stack([arrays["centre"], arrays["unit"]])
-        self.network_ = self._network(mechanism, weights, d)
 
 
 register_storable(PrivateNeuralAUCClassifier)

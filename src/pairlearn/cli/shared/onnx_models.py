@@ -7,6 +7,7 @@ fifth version compares and adds in double precision.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -129,7 +130,6 @@ def as_onnx(model: Any) -> bytes:
 
 
 def _linear_score(graph: _Graph, model: Any, given: str) -> str:
-    """Add the score of a linear classifier before its threshold; return its name."""
     import numpy as np
 
     rows = graph.mapped(model, _within_bounds(graph, model, given))
@@ -233,7 +233,7 @@ def _tree_score(graph: _Graph, trees: Any, name: str, rows: str) -> str:
     import numpy as np
     from onnx import TensorProto, numpy_helper
 
-    nodes = trees.nodes
+    nodes = SimpleNamespace(**trees.nodes)
     if len(nodes.encoded):
         raise click.UsageError(
             f"member {name!r} of the stack splits categories, which ONNX cannot follow where a "

@@ -11,10 +11,12 @@ import ast
 import importlib
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -27,8 +29,6 @@ _WORDS = {"true": True, "false": False, "null": None, "none": None, "inf": math.
           "-inf": -math.inf}  # fmt: skip
 #: The key in a click context of the settings that a config file holds.
 _FROM_FILE = "pairlearn.settings"
-#: Most bytes of a file of options; a device may have no end.
-_LONGEST = 1 << 24
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,28 +49,24 @@ class Setting(NamedTuple):
 def setting_of(path: str, given: Any, typed: str = "") -> Setting:
     """Return a setting; a text is a literal of Python, true, false, null, inf or a text."""
     path = path.strip().replace("-", "_")
-    text = ",".join(map(str, given)) if isinstance(given, list) else str(given)
-    typed = typed or f"--set {path}={text[:60]}"
     if not _PATH.fullmatch(path):
         raise click.UsageError(
             f"--set must be PATH=VALUE, as in solver.step_size=0.1; got {path[:60]!r}."
         )
-    return Setting(path, text, _value(given.strip(), typed) if isinstance(given, str) else given,
-                   typed)  # fmt: skip
-
-
-def _value(text: str, typed: str) -> Any:
-    if not text:
+    text = ",".join(map(str, given)) if isinstance(given, list) else str(given)
+    typed = typed or f"--set {path}={text[:60]}"
+    if not isinstance(given, str):
+        return Setting(path, text, given, typed)
+    if not (stripped := given.strip()):
         raise click.UsageError(f"{typed} has no value; write one after the equals sign.")
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return text
+    value: Any = stripped
+    if stripped.lower() in _WORDS:
+        return Setting(path, text, _WORDS[stripped.lower()], typed)
+    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        value = ast.literal_eval(stripped)
     if isinstance(value, float) and math.isinf(value):
         raise click.UsageError(f"{typed} is larger than any number; write inf for infinity.")
-    return value
+    return Setting(path, text, value, typed)
 
 
 class Settings(dict[str, Setting]):
@@ -187,14 +183,8 @@ def config_option(function: F) -> F:
 
 def read_toml(path: str) -> dict[str, Any]:
     """Return the entries of a TOML file; a `ValueError` says in one line why it is not TOML."""
-    import tomllib
-
-    with open(path, "rb") as file:
-        data = file.read(_LONGEST + 1)
-    if len(data) > _LONGEST:
-        raise ValueError(f"{path} is longer than {_LONGEST} bytes; name a file of options.")
     try:
-        return tomllib.loads(data.decode())
+        return tomllib.loads(Path(path).read_bytes().decode())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not TOML: {str(error)[:200].rstrip('.')}.") from None
 
@@ -212,26 +202,23 @@ def _read_config(context: click.Context, parameter: click.Parameter, path: str |
             option = options.get(name.replace("_", "-"))
             if name == "set" or (option is None and ("." in name or isinstance(value, dict))):
                 _keep_settings(context, value if name == "set" else {name: value})
-            elif option is not None:
-                defaults[str(option.name)] = _default(name, value, option)
-            else:
+            elif option is None:
                 raise ValueError(f"there is no option {name[:60]!r}{nearest(name, options)}")
+            elif option.multiple:
+                entries = value if isinstance(value, list) else [value]
+                defaults[str(option.name)] = [str(entry) for entry in entries]
+            elif isinstance(value, dict) or isinstance(value, bool) != option.is_flag:
+                wanted = "true or false" if option.is_flag else "a text, a number or a list"
+                raise ValueError(f"{name!r} must be {wanted}.")
+            else:
+                text = ",".join(map(str, value)) if isinstance(value, list) else value
+                defaults[str(option.name)] = text
     except OSError as error:
         raise click.UsageError(f"--config {path}: {error.strerror or error}.") from None
     except (ValueError, click.UsageError) as error:
         said = error.message if isinstance(error, click.UsageError) else error
         raise click.UsageError(f"--config {path}: {said}") from None
     context.default_map = {**(context.default_map or {}), **defaults}
-
-
-def _default(name: str, value: Any, option: click.Option) -> Any:
-    """Return the value of an entry as click takes it."""
-    if option.multiple:
-        return [str(entry) for entry in (value if isinstance(value, list) else [value])]
-    if isinstance(value, dict) or isinstance(value, bool) != option.is_flag:
-        wanted = "true or false" if option.is_flag else "a text, a number or a list"
-        raise ValueError(f"{name!r} must be {wanted}.")
-    return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _keep_settings(context: click.Context, entries: Any, root: str = "") -> None:
@@ -321,10 +308,11 @@ def _only_part(register: Register[Any], path: str, inner: Iterable[str], first: 
     if named:
         names = " or ".join(f"--set {path}={name}" for name, _ in reversed(named.values()))
         raise click.UsageError(f"{first.typed} needs {names} beside it.")
-    unnamed = [cls for cls in register.types.values() if set(inner) <= set(_field_names(cls))]
+    by_class = {cls: _field_names(cls) for cls in register.types.values()}
+    unnamed = [cls for cls, names in by_class.items() if set(inner) <= set(names)]
     if len(unnamed) == 1:
         return unnamed[0]
-    known: Sequence[str] = [name for cls in register.types.values() for name in _field_names(cls)]
+    known = dict.fromkeys(name for names in by_class.values() for name in names)
     odd = next((name for name in inner if name not in known), "")
     raise first.refuse(f"no {register.kind} has {odd or 'all of these fields'}"
-                       f"{nearest(odd, dict.fromkeys(known)) if odd else '.'}")  # fmt: skip
+                       f"{nearest(odd, known) if odd else '.'}")  # fmt: skip

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import copy
-import math
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -22,26 +19,18 @@ from pairlearn.estimators.auc.forgetting import (
     weight_of_each,
 )
 from pairlearn.estimators.auc.many import fit_pairs
+from pairlearn.estimators.auc.reading import Examples
 from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.shared.decisions import DecisionRule
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import (
-    find_classes,
-    rows_and_labels,
     see_features,
-    with_weight,
 )
 from pairlearn.estimators.shared.maps import features_for, map_rows
 from pairlearn.estimators.shared.published import DEFERRED, all_or_nothing, publish
-from pairlearn.estimators.shared.scaling import Scaling, other_scales, scaled_rows
+from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, Fitted, Moments, Solver
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import (
-    chunk_weights,
-    example_weights,
-    opposite_pair_weights,
-    unit_of_pairs,
-)
 from pairlearn.features import FeatureMap, Hats, Identity
 from pairlearn.folds import Keys
 from pairlearn.losses import PairLoss
@@ -96,9 +85,9 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         streams, and else descent; the guide "What auto does" has the rules.
     scaling : "auto" or None, default="auto"
         "auto" divides each feature by its standard deviation, but at least by a tenth of its
-        range, and leaves out constant ones. Where many columns are rare indicators, folds choose
-        between these scales and standard deviations alone. Coefficients are in the units of X; step
-        sizes, radii and ridges refer to scaled features. None is the bare algorithm of the paper.
+        range (a word of text by a power of its share), and leaves out constant ones. Coefficients
+        are in the units of X; step sizes, radii and ridges refer to scaled features. None is the
+        bare algorithm of the paper.
         ``SGD(step_size="theory")`` never scales, since its bound refers to the given features.
     decision : float, str or DecisionRule, default="balanced_accuracy"
         How scores become labels and probabilities: "balanced_accuracy", "accuracy" or "f1" is
@@ -240,37 +229,19 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             The fitted classifier.
         """
         parts = self._composition()
-        given, labels = rows_and_labels(self, X, y, reset=True, minimum=2, finite=None)
-        classes = find_classes(labels)
-        # Also if only some have no weight, which are dropped now.
-        own = chunk_weights(sample_weight, len(labels))
-        weighed, zeros = weight_of_each(own) != 1.0, not own.all()
-        given, labels, sample_weight = with_weight(given, labels, sample_weight, len(classes))
-        if len(classes) > 2:
-            memory = self._max_memory
-            fitted, model = fit_pairs(self, parts, given, labels, classes, sample_weight, memory)
-            codes = np.searchsorted(classes, labels)
-            self._note(fitted, len(labels), data_fingerprint(given, codes))
-            publish(self, **model)
-            return self
-        # As bytes, signs stay in the cache.
-        signs = 2 * np.asarray(labels == classes[1]).astype(np.int8) - 1
-        y = signs.astype(np.float64)
+        data = Examples.read(self, X, y, sample_weight)
+        if len(data.classes) > 2:
+            return self._fit_pairs(parts, data)
         rng = check_generator(self.random_state)
-        counts = chunk_weights(sample_weight, len(y))
-        keys = Keys.of(given, seed=rng)
-        # Weights of classes are one factor of all pairs, so they are for the decision alone.
-        importance = example_weights(sample_weight, self.class_weight, labels)
-        importance = opposite_pair_weights(importance, signs > 0, classes)
-        weight = example_weights(sample_weight, None, labels)
-        unit = unit_of_pairs(weight, signs > 0, classes)
-        weight = weight / unit
-        limits = self.validation_fraction, self._max_memory
-        features, found = features_for(self.features, given, y, weight, rng, keys, *limits, counts)
+        keys, importance = Keys.of(data.rows, seed=rng), data.importance(self.class_weight)
+        features, chosen = features_for(
+            self.features, data.rows, data.y, data.weight, rng, keys, self.validation_fraction,
+            self._max_memory, data.counts,
+        )  # fmt: skip
         linear = isinstance(features, Identity)
-        solver = parts.before_mapping(features, len(y), linear=linear)
-        rows, scaling = self._rows_for(parts, solver, features, given, counts)
-        solver = solver or parts.by_data(rows, y)
+        solver = parts.before_mapping(features, len(data.y), linear=linear)
+        rows, scaling = self._rows_for(parts, solver, features, data)
+        solver = solver or parts.by_data(rows, data.y)
         task = Task(
             parts.objective,
             parts.loss_for(solver),
@@ -284,34 +255,39 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             callbacks=self.callbacks or (),
             keys=keys,
             start=self._warm_start(rows.shape[1], scaling),
-            signs=features.signs(getattr(self, "feature_names_in_", None))
-            if isinstance(features, Hats)
-            else None,
-            judged=None if found is None else found[1],
-            counts=counts,
+            signs=_signs(features, getattr(self, "feature_names_in_", None)),
+            judged=None if chosen is None else chosen[1],
+            counts=data.counts,
         )
         if scaling is not None and scaling.n_constant == rows.shape[1]:
             # A warning was given: no coefficient makes a difference.
             fitted = Fitted(np.zeros(rows.shape[1]), solver.name, task.loss, Choice(), Trace())
         else:
-            before = copy.deepcopy(rng) if task.free else rng
-            fitted = solver.fit(task, rows, y, weight)
-            if scaling is not None and task.free:
-                scales = (scaling, rows, counts)
-                fitted, scaling = _rescaled(task, solver, before, fitted, scales, y, weight)
-        if found is not None:
-            fitted = replace(fitted, choice=replace(fitted.choice, features=found[0]))
-            if self.verbose:
-                print(found[0].reason, file=sys.stderr)
-        self._note(fitted, len(labels), data_fingerprint(given, signs))
+            fitted = solver.fit(task, rows, data.y, data.weight)
+        if chosen is not None:
+            fitted = replace(fitted, choice=replace(fitted.choice, features=chosen[0]))
+            task.tell(chosen[0].reason)
+        self._publish(fitted, task, data, scaling)
+        self._decide_from(data.rows, data.signs, importance, keys)
+        return self
+
+    def _publish(self, fitted: Fitted, task: Task, data: Examples, scaling: Scaling | None) -> None:
+        """Set the fitted attributes."""
+        self._note(fitted, len(data.labels), data_fingerprint(data.rows, data.signs))
         self._known_scales = scaling
         if fitted.kept is not None:
-            ways = task.margin, task.is_scaled, task.signs, unit
-            weights = weight_of_each(counts), weighed, zeros
-            self._kept = Kept(fitted.kept, fitted.choice, *ways, *weights)
+            facts = weight_of_each(data.counts), data.weighed, data.zeros
+            how = task.margin, task.is_scaled, task.signs, data.unit
+            self._kept = Kept(fitted.kept, fitted.choice, *how, *facts)
         coef = (fitted.w if scaling is None else scaling.to_user(fitted.w))[np.newaxis]
-        publish(self, coef_=coef, classes_=classes, features_=features, **{DEFERRED: ()})
-        self._decide_from(given, signs, importance, keys)
+        publish(self, coef_=coef, classes_=data.classes, features_=task.features, **{DEFERRED: ()})
+
+    def _fit_pairs(self, parts: Composition, data: Examples) -> Self:
+        """Train one score for each pair of many classes."""
+        fitted, model = fit_pairs(self, parts, data, self._max_memory)
+        codes = np.searchsorted(data.classes, data.labels)
+        self._note(fitted, len(data.labels), data_fingerprint(data.rows, codes))
+        publish(self, **model)
         return self
 
     def adopt_solution(
@@ -361,10 +337,10 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         parts: Composition,
         solver: Solver | None,
         features: FeatureMap,
-        given: Rows,
-        counts: Vector,
+        data: Examples,
     ) -> tuple[Rows, Scaling | None]:
         """Return the rows that the solver trains on, mapped and scaled, and their scales."""
+        given = data.rows
         if solver is not None and solver.maps_rows:  # the solver also scales
             return given.checked(), None
         linear = isinstance(features, Identity)
@@ -378,7 +354,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             given = as_rows(map_rows(features, given, self._max_memory, cure), finite=True)
         bare = self.scaling is None or (isinstance(solver, SGD) and solver.step_size == "theory")
         # Weights of classes do not enter the scales.
-        scaling, rows = scaled_rows(None if bare else "auto", given, counts, mapped=not linear)
+        scaling, rows = scaled_rows(None if bare else "auto", given, data.counts, mapped=not linear)
         return rows, scaling
 
     def _warm_start(self, n_features: int, scaling: Scaling | None) -> Vector | None:
@@ -393,39 +369,9 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         return start if scaling is None else scaling.from_user(start)
 
 
-def _rescaled(
-    task: Task,
-    solver: Solver,
-    rng: np.random.Generator,
-    fitted: Fitted,
-    scaled: tuple[Scaling, Rows, Vector],
-    y: Vector,
-    weight: Vector,
-) -> tuple[Fitted, Scaling]:
-    """Return the best of a fit and those by other scales, with its scaling.
-
-    `scaled` holds the scaling of the fit, its rows, and how often each counts. The same folds
-    judge all. Another one must be ahead of the fit by half a standard error.
-    """
-    scaling, rows, counts = scaled
-    usual, is_plain = fitted.choice.evidence, task.start is None and not task.callbacks
-    if not (task.objective.over_pairs and is_plain) or usual is None or fitted.trace.interrupted:
-        return fitted, scaling
-    best = fitted, scaling
-    error = usual.standard_error
-    bar = usual.auc + (0.0 if math.isnan(error) else 0.5 * error)
-    n_positive = int(np.count_nonzero(y > 0.0))
-    n_rarest = min(n_positive, len(y) - n_positive)
-    for other in other_scales(scaling, rows, counts, n_rarest):
-        if bar >= 1.0:  # no AUC is ahead
-            break
-        again = solver.fit(replace(task, rng=copy.deepcopy(rng)), other[1], y, weight)
-        found = again.choice.evidence
-        if found is None or again.trace.interrupted:
-            break
-        if found.auc > bar:
-            bar, best = found.auc, (again, other[0])
-    return best
+def _signs(features: FeatureMap, names: Any) -> Any:
+    """Return the signs of coefficients that monotone functions ask for."""
+    return features.signs(names) if isinstance(features, Hats) else None
 
 
 register_storable(AUCClassifier)

@@ -121,14 +121,14 @@ class Task:
         """Return the task for some of the examples."""
         return self if self.keys is None else replace(self, keys=self.keys.take(index))
 
-    def tell(self, text: str, choice: Choice) -> None:
+    def tell(self, text: str, choice: Choice | None = None) -> None:
         """Tell a person on stderr what was chosen, if asked to."""
         if self.verbose:
-            print(f"{text}{self.evidence(choice)}", file=sys.stderr)
+            print(text + self.evidence(choice), file=sys.stderr)
 
-    def evidence(self, choice: Choice) -> str:
+    def evidence(self, choice: Choice | None) -> str:
         """Return how good the chosen candidate was, for a person."""
-        found = choice.evidence
+        found = None if choice is None else choice.evidence
         if found is None:
             return ""
         error = "" if found.n_folds == 1 else f" +- {found.standard_error:.4f}"

@@ -8,16 +8,16 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pairlearn.estimators.auc.composition import Composition
+from pairlearn.estimators.auc.reading import Examples
 from pairlearn.estimators.shared.decisions import Sigmoid, Threshold, as_rule
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import check_many_classes
 from pairlearn.estimators.shared.maps import as_map, fit_map, is_linear, map_rows
 from pairlearn.estimators.shared.published import DEFERRED, publish, published
 from pairlearn.estimators.shared.solvers import SGD, Exact, Fitted, Moments
-from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import LOSSES, PairLoss, Square, SquaredHinge
 from pairlearn.solvers.rows import Rows, as_rows
@@ -131,27 +131,24 @@ def _map_for(
 def fit_pairs(
     model: Any,
     parts: Composition,
-    given: Rows,
-    labels: Labels,
-    classes: Labels,
-    sample_weight: ArrayLike | None,
+    data: Examples,
     max_memory: float,
 ) -> tuple[Fitted, dict[str, Any]]:
     """Train one score for each pair of classes; return the fit and what predictions are made of."""
+    given, labels, classes = data.rows, data.labels, data.classes
     check_many_classes(classes, len(labels))
     _check_closed_form(model, len(classes), parts)
     features: FeatureMap = Identity.of(given.shape[1])
     source = given.checked()
     mapped = not is_linear(model.features)
     if mapped:
-        weight = chunk_weights(sample_weight, len(labels))
-        features = _map_for(model, given, labels, classes, weight, max_memory)
+        features = _map_for(model, given, labels, classes, data.counts, max_memory)
         cure = "use a map with fewer features, or a larger max_memory."
         source = as_rows(map_rows(features, given, max_memory, cure), finite=True)
     from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 
     pairs = MulticlassAUCClassifier(**pair_parameters(model))
-    pairs.fit_rows(source, labels, sample_weight, mapped=mapped)
+    pairs.fit_rows(source, labels, data.sample_weight, mapped=mapped)
     n, choice = len(labels), pairs.choice_
     loss = LOSSES.make(pairs.loss_)
     fitted = Fitted(pairs.coef_, "exact", loss, choice, Trace(n_steps=n, n_gradients=n))

@@ -32,7 +32,6 @@ from pairlearn.estimators.shared.examples import (
 from pairlearn.estimators.shared.maps import (
     as_map,
     check_named,
-    choose_features,
     fit_map,
     is_linear,
 )
@@ -358,6 +357,7 @@ def _fit_map(
     if not isinstance(features, str) or features != "auto":
         return fit_map(as_map(features, rows, y), rows, rng)
     from pairlearn.estimators.auc.ways.moment_streams import FIRST
+    from pairlearn.estimators.shared.judged_maps import choose_features
 
     # Too few examples to choose by: linear until the choice is final.
     if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:

@@ -5,13 +5,19 @@ The moments of the classes, found in one pass, give the minimiser of the square 
 and every ridge (see `class_moments`). One ridge for all pairs is chosen by Hand and Till's M on
 held-out folds. The squared hinge, which does not mind pairs that are far apart, starts from there.
 
-For probabilities each pair has a sigmoid, fitted on held-out scores, and the pairs are coupled (see
-`coupling`).
+For probabilities each pair has a sigmoid, fitted on held-out scores. Pairs are coupled by Wu, Lin
+and Weng's second method: p minimises the sum over a != b of (r_ba p_a - r_ab p_b)^2, r_ab being the
+probability of a against b. Coupled probabilities are too cautious where many pairs agree. One power
+of them, p_a^t / sum_b p_b^t, found by maximum likelihood on held-out examples, corrects this
+(temperature scaling) and keeps the most probable class.
 
 References
 ----------
 D. Hand and R. Till, A simple generalisation of the area under the ROC curve for multiple class
 classification problems, Machine Learning 45, 2001.
+T.-F. Wu, C.-J. Lin and R. Weng, Probability estimates for multi-class classification by pairwise
+coupling, JMLR 5, 2004.
+C. Guo, G. Pleiss, Y. Sun and K. Weinberger, On calibration of modern neural networks, ICML 2017.
 """
 
 from __future__ import annotations
@@ -27,18 +33,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.classes.coupling import (
-    couple,
-    find_power,
-    pair_probabilities,
-    pair_sigmoids,
-    raise_to,
-)
 from pairlearn.estimators.shared.class_moments import (
     ClassSystems,
     ClosedForm,
     class_folds,
 )
+from pairlearn.estimators.shared.decisions import Sigmoid, fit_sigmoid
 from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of, threads
 from pairlearn.estimators.shared.examples import check_many_classes, with_weight
 from pairlearn.estimators.shared.scaling import Scaling
@@ -51,12 +51,16 @@ from pairlearn.metrics.hand_till import HandTill, mean_pair_auc
 from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord
 from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import Rows, as_rows
-from pairlearn.typing import Places, Vector
+from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import as_counts, check_generator
 
 #: With more classes the squared hinge, which is minimised pair by pair, is not worth its time.
 _FEW_CLASSES = 10
 _LOSSES = ("auto", "square", "squared_hinge")
+#: Examples whose classes are coupled at once.
+_BLOCK = 4_096
+#: Powers beyond these are a sign of too few examples, not of probabilities.
+_POWERS = (0.2, 5.0)
 
 
 class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -95,7 +99,7 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
     sigmoids_ : ndarray of shape (n_pairs, 2)
         Slope and intercept of the probability of the later class of each pair.
     power_ : float
-        The power of coupled probabilities, see `pairlearn.estimators.classes.coupling`.
+        The power of coupled probabilities, found on held-out examples.
     loss_ : str
         The loss that was minimised.
     ridge_ : float
@@ -330,13 +334,97 @@ def _weighed_classes(
 def _minimise(rows: Rows, codes: Places, weight: Vector, starts: Vector, ridge: float) -> Vector:
     """Return the minimisers of the squared hinge for all pairs, from those of the square."""
     found = []
-    for column, (first, second) in enumerate(combinations(range(codes.max() + 1), 2)):
-        index = np.flatnonzero(((codes == first) | (codes == second)) & (weight > 0.0))
-        y = np.where(codes[index] == second, 1.0, -1.0)
+    kept = np.flatnonzero(weight > 0.0)
+    for start, (place, later) in zip(starts, _pairs_of(codes[kept]), strict=True):
+        index, y = kept[place], np.where(later, 1.0, -1.0)
         objective = PairObjective(rows.take(index), y, SquaredHinge(), weight[index])
-        w, _ = objective.minimise(ridge, starts[column], tolerance=1e-7)
-        found.append(w)
+        found.append(objective.minimise(ridge, start, tolerance=1e-7)[0])
     return np.array(found)
+
+
+def couple(pairs: Vector, n_classes: int) -> Vector:
+    """Return class probabilities from those of pairs (Wu, Lin and Weng's second method).
+
+    `pairs` holds the probability of the later class of each pair, in a column for each pair.
+    """
+    # Certainty would make the system singular.
+    later = np.clip(pairs, 1e-7, 1.0 - 1e-7)
+    if n_classes == 2:
+        return np.column_stack((1.0 - later[:, 0], later[:, 0]))
+    first, second = np.triu_indices(n_classes, 1)
+    result = np.empty((len(pairs), n_classes))
+    for start in range(0, len(pairs), _BLOCK):
+        block = later[start : start + _BLOCK]
+        r = np.zeros((len(block), n_classes, n_classes))
+        r[:, second, first], r[:, first, second] = block, 1.0 - block
+        # Q_aa = sum over b of r_ba^2, Q_ab = -r_ba r_ab; Q p is the same for all classes.
+        system = -r * r.transpose(0, 2, 1)
+        diagonal = np.arange(n_classes)
+        system[:, diagonal, diagonal] = (r**2).sum(axis=1)
+        ones = np.ones((len(block), n_classes, 1))
+        p = np.linalg.solve(system + np.ones((n_classes, n_classes)), ones)[:, :, 0]
+        p = np.maximum(p, 1e-12)
+        result[start : start + _BLOCK] = p / p.sum(axis=1, keepdims=True)
+    return result
+
+
+def raise_to(probabilities: Vector, power: float) -> Vector:
+    """Return p_a^t / sum_b p_b^t."""
+    logs = np.log(probabilities)
+    logs -= logs.max(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        logs *= power  # a probability of almost nothing, raised to a large power
+    raised = np.maximum(np.exp(logs), 1e-12)
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def find_power(probabilities: Vector, codes: Places, weight: Vector) -> float:
+    """Return the power with the largest likelihood of held-out classes.
+
+    The likelihood is concave in the power, and so has one maximum.
+    """
+    logs = np.log(probabilities)
+    own = logs[np.arange(len(codes)), codes]
+    power = 1.0
+    for _ in range(50):
+        p = raise_to(probabilities, power)
+        mean = (p * logs).sum(axis=1)
+        slope = float(weight @ (own - mean))
+        curvature = float(weight @ ((p * logs**2).sum(axis=1) - mean**2))
+        if not curvature > 0.0:
+            break
+        # Newton's step may overshoot where the likelihood is flat.
+        step = min(max(slope / curvature, -0.5 * power), power)
+        power = min(max(power + step, _POWERS[0]), _POWERS[1])
+        if abs(step) < 1e-10:
+            break
+    return power
+
+
+def pair_sigmoids(codes: Places, weight: Vector, scores: Vector) -> Vector:
+    """Return slope and intercept of each pair of classes, from held-out scores."""
+    found = []
+    for column, (index, later) in enumerate(_pairs_of(codes)):
+        sigmoid = fit_sigmoid(scores[index, column], later, weight[index])
+        found.append((sigmoid.slope, sigmoid.intercept))
+    return np.array(found)
+
+
+def _pairs_of(codes: Places) -> Iterator[tuple[Places, Mask]]:
+    """Yield the examples of each pair of classes, and which of them are of the later class."""
+    for first, second in combinations(range(codes.max() + 1), 2):
+        index = np.flatnonzero((codes == first) | (codes == second))
+        yield index, codes[index] == second
+
+
+def pair_probabilities(scores: Vector, sigmoids: Vector) -> Vector:
+    """Return the probability of each column of scores: of a label, or the later class of a pair."""
+    return np.column_stack(
+        [
+            Sigmoid(slope, intercept)(scores[:, column])
+            for column, (slope, intercept) in enumerate(sigmoids.tolist())
+        ]
+    )
 
 
 register_storable(MulticlassAUCClassifier)

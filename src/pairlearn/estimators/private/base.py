@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.features import FeatureMap, Identity
@@ -31,6 +32,7 @@ from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.bounds import PrivateBounds, find_bounds, narrowed
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
+from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly, mapped_setting
 from pairlearn.privacy.records import read_persons, read_table
 from pairlearn.privacy.release import paid_noise
@@ -90,6 +92,17 @@ class CertifiedMixin(Storable):
             )
         return n
 
+    def _pay(
+        self, purpose: str, n: int, delta: float, **cost: Any
+    ) -> tuple[NoiseSource, dict[str, Any]]:
+        """Warn, pay, and return the noise, with the warnings and the unit for the certificate."""
+        warnings = cautions_about(delta, max(n, 1), seeded=self.random_state is not None)
+        noise = paid_noise(
+            self.ledger, purpose, seed=self.random_state, cautions=warnings,
+            neighbours=self.neighbours, **cost,
+        )  # fmt: skip
+        return noise, {"warnings": warnings, "unit": cost["unit"]}
+
     def _public_arguments(self) -> dict[str, Any]:
         """Return the arguments that the file holds, in a form that it can hold."""
         return super()._stored_parameters()
@@ -110,17 +123,21 @@ class CertifiedMixin(Storable):
         """Return the fitted model of a record, as `Storable.from_record` does."""
         model = super().from_record(record)
         model._certified = copy.deepcopy(model._public_arguments())
-        model._stored_certificate()
+        model._check_digest()
         return model
 
-    def _stored_certificate(self) -> dict[str, Any]:
-        """Return the certificate, if it is about the numbers of this model."""
+    def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
+        """Return the fitted model as `Storable.to_record` does, if its certificate covers it."""
+        check_is_fitted(self, "certificate_")
+        self._check_digest()
+        return super().to_record(provenance)
+
+    def _check_digest(self) -> None:
         if digest_of(self._pack()) != self.certificate_.digest:
             raise ModelFileError(
                 "the numbers of this model are not those that its certificate is about, so nothing "
                 "is promised for them; fit again."
             )
-        return self.certificate_.to_dict()
 
     def _certificate_of(self, record: ModelRecord, mechanism: str = "") -> Certificate:
         """Return the certificate in a model file; it must name the mechanism, if one is given."""
@@ -189,13 +206,12 @@ class PrivateMixin(CertifiedMixin):
         self.bounds = (self.bounds_[0].copy(), self.bounds_[1].copy())
 
     def _learn(
-        self, mechanism: Mechanism, rows: Vector, y: Vector, groups: Any, facts: Mapping[str, str]
+        self, mechanism: Mechanism, rows: Vector, y: Vector, groups: Any, public: Mapping[str, str]
     ) -> tuple[PrivateFit, PublicSetting, dict[str, Any]]:
-        """Check the public arguments, pay, and learn.
+        """Check the public arguments, pay, and learn; nothing of the estimator is changed.
 
         Returns the fit, the setting it was made in, and the fitted attributes that all private
-        estimators have, for `_publish`. Nothing of the estimator is changed. `facts` are further
-        public facts for the certificate.
+        estimators have, for `_publish`. `public` are further facts for the certificate.
         """
         persons, n_units, unit = None, len(rows), "example"
         if groups is not None:
@@ -222,15 +238,10 @@ class PrivateMixin(CertifiedMixin):
             within = replace(setting, budget=left)
         # Refuse bad arguments before paying.
         mechanism.check(mapped_setting(map_publicly(self.features, within), within))
-        n, delta = setting.n_examples, setting.delta
-        cautions = cautions_about(delta, n, seeded=self.random_state is not None)
-        what = "n" if groups is None else "persons"
-        noise = paid_noise(
-            self.ledger, f"fit of {mechanism.name}, {what} = {n}",
-            seed=self.random_state, cautions=cautions, mu=setting.mu,
-            neighbours=setting.neighbours, unit=unit,
-        )  # fmt: skip
-        options = {} if persons is None else {"persons": persons}
+        n, what = setting.n_examples, "n" if groups is None else "persons"
+        noise, facts = self._pay(
+            f"fit of {mechanism.name}, {what} = {n}", n, setting.delta, mu=setting.mu, unit=unit
+        )
         before: list[Release] = []
         if search is not None:
             within, before = find_bounds(rows, search, setting=within, noise=noise, persons=persons)
@@ -241,20 +252,23 @@ class PrivateMixin(CertifiedMixin):
         mapped = mapped_setting(features, within)
         if mapped is not within:
             rows = features.transform(within.clipped(rows))
+        options = {} if persons is None else {"persons": persons}
         fit = mechanism.fit(mapped.to_standard(rows), y, setting=mapped, noise=noise, **options)
         fit = replace(fit, releases=(*before, *fit.releases))
-        public = self._further_facts(within, features) | dict(facts)
-        certificate = certify(
-            fit, mechanism.name, setting=within, noise=noise, public=public, warnings=cautions,
-            unit=unit,
-        )  # fmt: skip
-        fitted = {
-            "certificate_": certificate,
-            "bounds_": np.stack([within.lower, within.upper]),
+        facts["public"] = {**self._further_facts(within, features), **public}
+        return fit, within, self._fitted(fit, mechanism.name, within, features, noise, **facts)
+
+    def _fitted(
+        self, fit: PrivateFit, mechanism: str, setting: PublicSetting, features: FeatureMap,
+        noise: NoiseSource, **facts: Any,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return the fitted attributes of all private estimators of a table."""
+        return {
+            "certificate_": certify(fit, mechanism, setting=setting, noise=noise, **facts),
+            "bounds_": np.stack([setting.lower, setting.upper]),
             "features_": features,
-            "n_features_in_": within.n_features,
+            "n_features_in_": setting.n_features,
         }
-        return fit, within, fitted
 
     def _search(self) -> PrivateBounds | None:
         """Return how to find bounds; None if they are public."""
@@ -278,8 +292,8 @@ class PrivateMixin(CertifiedMixin):
             )
         if search is not None:
             facts["bounds"] = (
-                f"found by {search.levels} levels of bisection, released with {search.share:g} of "
-                "mu^2, inside a range given by the caller or by the library"
+                f"found by {search.levels} levels of bisection, released with {search.share:g} "
+                "of mu^2, inside a range given by the caller or by the library"
             )
         elif setting.budget is not None:
             share = 1.0 - (setting.budget / mu_of(setting.epsilon, setting.delta)) ** 2

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
@@ -16,16 +15,35 @@ from pairlearn.estimators.shared.examples import check_columns
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.features import Identity
 from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.privacy.accounting.certificate import cautions_about
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import PublicSetting, certify
+from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.tree import SumTree, TreeStatistics
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import FirstRows
 from pairlearn.privacy.records import read_table
-from pairlearn.privacy.release import paid_noise
-from pairlearn.typing import Mask, Vector
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count
+
+#: The public facts that set the noise of a stream.
+_FROZEN = (
+    "n_examples", "epsilon", "delta", "bounds", "levels", "labels", "public_centre", "n_releases",
+    "rows_per_person",
+)  # fmt: skip
+
+
+@dataclass
+class _Stream:
+    """A running stream, which is secret; `facts` are the public ones at its start."""
+
+    tree: SumTree
+    facts: Mapping[str, str]
+    width: int
+    process: int
+    persons: FirstRows | None
+    #: One source for all nodes, so that a seed does not give two nodes the same noise.
+    noise: NoiseSource | None = None
+    stated: Mapping[str, Any] | None = None
+    paid_by: PrivacyLedger | None = None
 
 
 class PrivateAUCContinual(PrivateAUCClassifier):
@@ -54,15 +72,13 @@ class PrivateAUCContinual(PrivateAUCClassifier):
         The failure probability; the smaller of 1/(10 n) and n^(-3/2) by default.
     bounds : tuple (lower, upper)
         Public bounds of the features. Required.
-    levels : array-like of int, optional
-        0 for a continuous feature, k for a code of k equally spaced levels.
-    labels : tuple (negative, positive), default=(0, 1)
-        The two labels, public.
+    levels, labels : array-like of int, tuple (negative, positive)
+        As for `PrivateAUCClassifier`.
     public_centre : array-like, optional
         A typical value of each feature known without the data. It helps more here than elsewhere,
         since no release is spent on finding it.
     random_state : int, optional
-        Makes the noise reproducible, hence the model not private.
+        As for `PrivateAUCClassifier`.
     ledger : PrivacyLedger, optional
         A budget shared with other releases; the first release enters the cost of all of them.
     rows_per_person : int, optional
@@ -94,16 +110,7 @@ class PrivateAUCContinual(PrivateAUCClassifier):
     """
 
     _released_by = TreeStatistics.name
-    #: The tree of the stream; None if no stream runs. This and what follows is secret.
-    _state: SumTree | None = None
-    _process: int | None = None
-    #: The public facts at the start of the stream, which set its noise.
-    _frozen: Mapping[str, str] = {}
-    _persons: FirstRows | None = None
-    #: One source for all nodes, so that a seed does not give two nodes the same noise.
-    _noise: NoiseSource | None = None
-    _paid_by: PrivacyLedger | None = None
-    _width = 0
+    _stream: _Stream | None = None
 
     def __init__(
         self,
@@ -135,7 +142,9 @@ class PrivateAUCContinual(PrivateAUCClassifier):
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
         """Start a new stream, learn from one table as `partial_fit` does, and release once."""
-        self._forget()
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        self._stream = None
         return self.partial_fit(X, y, groups).release()
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
@@ -154,78 +163,66 @@ class PrivateAUCContinual(PrivateAUCClassifier):
             The estimator itself.
         """
         rows = self._table(X)
-        y = self._signs(y, len(rows))
-        check_columns(self, X, reset=self._state is None)
-        counting = self._counting(groups, len(rows))
-        setting = self._begun(rows.shape[1])
-        assert self._state is not None
-        if counting is None:
-            self._tree().learn(self._state, setting.to_standard(rows), y, setting=setting)
-            return self
-        mask, counts = counting
-        self._tree().check_room(self._state, int(mask.sum()), setting)
-        # Before rows are learned: an interrupted chunk that comes again counts less, not more.
-        assert self._persons is not None
-        self._persons.remember(counts)
-        self._tree().learn(self._state, setting.to_standard(rows[mask]), y[mask], setting=setting)
+        y, persons, kept = self._signs(y, len(rows)), self._persons(groups), None
+        if persons is not None:
+            mask, kept = persons.taken(groups, len(rows))
+            rows, y = rows[mask], y[mask]
+        check_columns(self, X, reset=self._stream is None)
+        setting, tree = self._setting_of_stream(rows.shape[1]), self._tree()
+        if self._stream is None:
+            facts = {name: repr(getattr(self, name)) for name in _FROZEN}
+            self._stream = _Stream(tree.begin(setting), facts, rows.shape[1], os.getpid(), persons)
+        tree.check_room(self._stream.tree, len(rows), setting)
+        if persons is not None and kept is not None:
+            # Before rows are learned: an interrupted chunk that comes again counts less, not more.
+            persons.remember(kept)
+        tree.learn(self._stream.tree, setting.to_standard(rows), y, setting=setting)
         return self
 
-    def _counting(self, groups: Any, n_rows: int) -> tuple[Mask, dict[Any, int]] | None:
-        """Return which rows count, and what to remember of the persons of the stream."""
-        if self.rows_per_person is None:
-            if groups is not None:
-                raise ValueError(
+    def _persons(self, groups: Any) -> FirstRows | None:
+        """Return the persons of the stream, of whom the first rows count; None without them."""
+        most = self.rows_per_person
+        if (most is None) != (groups is None):
+            said = f"rows_per_person={most} needs groups, the person of each row"
+            if most is None:
+                said = (
                     "groups, the person of each row, needs rows_per_person: the public number of "
-                    "rows of each person that count, the first ones; give both, or neither."
+                    "rows of each person that count, the first ones"
                 )
-            return None
-        most = check_count("rows_per_person", self.rows_per_person)
-        if groups is None:
-            raise ValueError(
-                f"rows_per_person={most} needs groups, the person of each row; give both, or "
-                "neither."
-            )
-        # Before the stream begins, `rows_per_person` may still change, after a call that failed.
-        if self._state is None or self._persons is None:
-            self._persons = FirstRows(most)
-        return self._persons.taken(groups, n_rows)
+            raise ValueError(f"{said}; give both, or neither.")
+        if self._stream is not None:
+            return self._stream.persons
+        return None if most is None else FirstRows(check_count("rows_per_person", most))
 
     def release(self) -> Self:
         """Publish a model of all examples since the beginning; return the estimator itself."""
-        if self._state is None:
+        stream = self._stream
+        if stream is None:
             raise ValueError("there is nothing to release; call partial_fit first.")
-        setting, tree = self._begun(self._width), self._tree()
+        setting, tree = self._setting_of_stream(stream.width), self._tree()
         k, n = self.rows_per_person or 1, setting.n_examples
-        unit = "example" if self.rows_per_person is None else "person"
-        cautions = cautions_about(setting.delta, n, seeded=self.random_state is not None)
-        tree.check_releases(self._state)
-        if self._noise is None:
+        tree.check_releases(stream.tree)
+        if stream.noise is None or stream.stated is None:
             # A first release that was interrupted after the payment is not paid for again.
-            self._noise = paid_noise(
-                self.ledger, f"{self.n_releases} releases of {tree.name}, n <= {n}",
-                seed=self.random_state, cautions=cautions, mu=k * setting.mu,
-                neighbours=setting.neighbours, unit=unit,
-            )  # fmt: skip
-            self._paid_by = self.ledger
-        elif self.ledger not in (None, self._paid_by):
+            purpose = f"{self.n_releases} releases of {tree.name}, n <= {n}"
+            unit = "example" if self.rows_per_person is None else "person"
+            paid = self._pay(purpose, n, setting.delta, mu=k * setting.mu, unit=unit)
+            (stream.noise, stream.stated), stream.paid_by = paid, self.ledger
+        elif self.ledger not in (None, stream.paid_by):
             raise ValueError(
                 "the first release paid for all of them, and this ledger did not record it: give "
                 "the ledger before the first release, or set ledger=None."
             )
-        fit = tree.release(self._state, setting=setting, noise=self._noise)
+        fit = tree.release(stream.tree, setting=setting, noise=stream.noise)
         listed = tuple(replace(one, sensitivity=k * one.sensitivity) for one in fit.releases)
-        features = Identity.of(setting.n_features)
-        certificate = certify(
-            replace(fit, releases=listed), tree.name, setting=setting, noise=self._noise,
-            public=self._public_labels() | self._facts_of_stream(n), warnings=cautions, unit=unit,
-            rows_per_person=self.rows_per_person,
+        facts = {
+            "public": self._public_labels() | self._facts_of_stream(n),
+            "rows_per_person": self.rows_per_person, **stream.stated,
+        }  # fmt: skip
+        fitted = self._fitted(
+            replace(fit, releases=listed), tree.name, setting, Identity.of(setting.n_features),
+            stream.noise, **facts,
         )  # fmt: skip
-        fitted = {
-            "certificate_": certificate,
-            "bounds_": np.stack([setting.lower, setting.upper]),
-            "features_": features,
-            "n_features_in_": setting.n_features,
-        }
         names = getattr(self, "feature_names_in_", None)
         self._publish(names, **self._linear(fit, setting, fitted), **fitted)
         return self
@@ -246,9 +243,10 @@ class PrivateAUCContinual(PrivateAUCClassifier):
         return TreeStatistics(n_releases=self.n_releases)
 
     def _table(self, X: Any) -> Vector:
-        if self._state is None:
+        if self._stream is None:
             return super()._table(X)
-        return read_table(X, n_features=self._width, known_from="the stream began with {}")
+        width = self._stream.width
+        return read_table(X, n_features=width, known_from="the stream began with {}")
 
     def _setting(self, n: int, d: int) -> PublicSetting:
         if self._search() is not None:
@@ -264,37 +262,25 @@ class PrivateAUCContinual(PrivateAUCClassifier):
             setting, budget=setting.mu / check_count("rows_per_person", self.rows_per_person)
         )
 
-    def _begun(self, d: int) -> PublicSetting:
-        """Return the public setting of the stream; start the stream if there is none."""
-        if self._state is not None and self._process != os.getpid():
+    def _setting_of_stream(self, d: int) -> PublicSetting:
+        """Return the public setting, which must be that of the running stream if there is one."""
+        stream = self._stream
+        if stream is not None and stream.process != os.getpid():
             raise RuntimeError(
                 "this stream was begun in another process, of which this one is a fork; two "
                 "copies of it would release the same examples twice for one budget. Learn and "
                 "release it where it began, or begin a new stream here."
             )
         setting = self._setting(check_count("n_examples", self.n_examples), d)  # type: ignore[arg-type]
-        tree = self._tree()
-        tree.check(setting)
-        facts = {
-            name: repr(getattr(self, name))
-            for name in ("n_examples", "epsilon", "delta", "bounds", "levels", "labels",
-                         "public_centre", "n_releases", "rows_per_person")
-        }  # fmt: skip
-        if self._state is None:
-            self._state, self._frozen, self._width = tree.begin(setting), facts, d
-            self._process = os.getpid()
-        changed = [name for name, value in facts.items() if value != self._frozen[name]]
+        self._tree().check(setting)
+        known = {} if stream is None else stream.facts
+        changed = [name for name, value in known.items() if repr(getattr(self, name)) != value]
         if changed:
             raise ValueError(
                 f"{', '.join(changed)} changed after the stream had begun, but its noise depends "
                 f"on the first values. Set them back, or begin a new {type(self).__name__}."
             )
         return setting
-
-    def _forget(self) -> None:
-        """End the stream and forget the releases."""
-        for name in [name for name in vars(self) if name.endswith("_") or name in _OF_STREAM]:
-            delattr(self, name)
 
     def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
         """Return the last released model as `Storable.to_record` does."""
@@ -310,7 +296,7 @@ class PrivateAUCContinual(PrivateAUCClassifier):
         return {"rows_at_most": self.certificate_.n_examples} | found
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._state is not None:
+        if self._stream is not None:
             raise TypeError(
                 "this estimator holds sums without noise and cannot be pickled or copied; "
                 "save(path) writes the last released model."
@@ -318,8 +304,5 @@ class PrivateAUCContinual(PrivateAUCClassifier):
         state: dict[str, Any] = super().__getstate__()
         return state
 
-
-#: What a stream holds beside the fitted attributes.
-_OF_STREAM = ("_state", "_process", "_frozen", "_persons", "_noise", "_paid_by", "_width")
 
 register_storable(PrivateAUCContinual)

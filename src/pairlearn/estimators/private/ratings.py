@@ -1,5 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`PrivateRatings`: ratings of public players from private votes."""
+r"""`PrivateRatings`: ratings of public players from private votes.
+
+What comes after the release of noisy counts costs no privacy.
+
+*Meetings.* A noisy count m of votes on a pair has the variance s^2. A table of popularity,
+E_ij = q_i q_j with the row sums of the noisy counts, says what to expect of it. True counts scatter
+about E with a variance of t E, where t is found from the mean of (m - E)^2 - s^2. The mean of a
+count given m is then E + w (m - E) with w = t E / (t E + s^2), and a count is never below 0. Its
+error has the variance w s^2 given E. The noise of a row sum moves all E of a row, by the share
+1 - w of it: in a sum over the row with weights g this adds at most (1 - w)^2 s^2 sum g^2, by
+Jensen. So the error counts as one of the variance (w + (1 - w)^2) s^2.
+
+*Leads.* The derivative of the likelihood by the score of i is half the lead of i, minus the sum
+over j of N_ij (p_ij - 1/2) for the meetings N. A likelihood of cells needs a lead for each pair;
+with (L_i - L_j) / k for k players those of i add up to L_i, as the leads sum to zero.
+
+*Prior.* With information h and noise of variance v in the derivative x, normal scores of precision
+pi have the mean x / (h + pi (1 + v/h)): the ridge of a score is pi (1 + v/h).
+"""
 
 from __future__ import annotations
 
@@ -11,23 +29,21 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from pairlearn.estimators.private.base import CertifiedMixin, default_delta
-from pairlearn.estimators.private.rating_equations import equations, further_covariance
 from pairlearn.estimators.ratings.answers import RatedVotes
-from pairlearn.estimators.ratings.likelihood import DENSE_PLAYERS, maximise
+from pairlearn.estimators.ratings.likelihood import DENSE_PLAYERS, Likelihood, maximise
 from pairlearn.estimators.ratings.votes import PUBLIC_OUTCOMES, name_codes, outcome_names
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.models.record import ArraySpec, ModelRecord
 from pairlearn.privacy.accounting.certificate import (
     Certificate,
     Release,
-    cautions_about,
     check_kind,
 )
 from pairlearn.privacy.accounting.gaussian import check_epsilon, compose, mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.records import column_of, read_labels, read_persons
-from pairlearn.privacy.release import paid_noise
 from pairlearn.privacy.votes import (
+    USUAL_SQUARE,
     VoteCounts,
     VoteLimits,
     counted_votes,
@@ -36,10 +52,16 @@ from pairlearn.privacy.votes import (
     release_counts,
 )
 from pairlearn.restored import check_sane
-from pairlearn.typing import Vector
+from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_count, check_fraction, check_positive
 
 _TIES = ("davidson", "half")
+#: A player counts as having met others at least once.
+_FEWEST = 1.0
+#: Steps of the fit of row sums; each halves the error.
+_STEPS = 60
+#: At most this share of votes are ties.
+_MOST_TIES = 0.95
 
 
 class PrivateRatings(
@@ -59,11 +81,8 @@ class PrivateRatings(
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy parameter.
-    delta : float, optional
-        The failure probability; the smaller of 1/(10 n) and n^(-3/2) by default, for n votes or
-        judges.
+    epsilon, delta : float
+        The promise, as for `PrivateAUCClassifier`, for n votes or judges.
     players : sequence of str or of int
         All players, public. Required. A number equals its text.
     votes_per_judge : int, optional
@@ -71,22 +90,15 @@ class PrivateRatings(
         with it.
     votes_per_pair : int, default=1
         How many votes of a judge on one pair count; public.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        Whether votes are neighbours if one (or a judge with all votes) is replaced, or added or
-        removed.
-    n_examples : int, optional
-        With neighbours="add_remove" the number of votes, or of judges, is secret, so give an upper
-        bound on it; the guarantee covers at most so many. With "replace" it is their number.
+    neighbours, n_examples : str, int
+        As for `PrivateAUCClassifier`, of votes or judges (with all votes).
     ties : {"davidson", "half"}, default="davidson"
         What a tie says, as for `PairwiseRatings`.
     prior : float, default=0.5
         How many votes between equals hold each score at the mean. Above 0, so that ratings exist
         whatever the noise is; where the noise is large beside the votes, it holds a score more.
-    random_state : int, optional
-        Makes the noise reproducible: for simulations only. The certificate then says that the
-        model is not private, and a warning is given.
-    ledger : PrivacyLedger, optional
-        A budget shared with other releases; it records the fit before the votes are read.
+    random_state, ledger : seed, PrivacyLedger
+        As for `PrivateAUCClassifier`.
 
     Attributes
     ----------
@@ -185,19 +197,15 @@ class PrivateRatings(
             places = np.where(persons < 0, -1, places)
             n_units = int(persons.max(initial=-1)) + 1
         n_units = self._public_number(n_units)
-        epsilon, delta = self._claim(n_units)
-        mu = mu_of(epsilon, delta) * (1.0 - 1e-12)
-        seeded = self.random_state is not None
-        cautions = cautions_about(delta, max(n_units, 1), seeded=seeded)
+        epsilon = check_epsilon(self.epsilon)
+        delta = default_delta(max(n_units, 1)) if self.delta is None else self.delta
+        mu = mu_of(epsilon, delta := check_fraction("delta", delta))
         what = "votes" if unit == "example" else "persons"
-        noise = paid_noise(
-            self.ledger, f"ratings of {len(names)} players, {what} = {n_units}",
-            seed=self.random_state, cautions=cautions, mu=mu_of(epsilon, delta),
-            neighbours=self.neighbours, unit=unit,
-        )  # fmt: skip
+        purpose = f"ratings of {len(names)} players, {what} = {n_units}"
+        noise, stated = self._pay(purpose, n_units, delta, mu=mu, unit=unit)
         kept = counted_votes(first, second, places, persons, limits)
         exact = exact_counts(first, second, places, kept, limits.n_players)
-        counts, releases = release_counts(exact, limits, mu=mu, noise=noise)
+        counts, releases = release_counts(exact, limits, mu=mu * (1.0 - 1e-12), noise=noise)
         number = f"{n_units}, as in the data"
         if limits.removes:
             number = f"at most {n_units}, given by the caller"
@@ -208,8 +216,7 @@ class PrivateRatings(
             mu=compose([one.mu for one in releases]),
             public={f"number of {unit}s": number}
             | described(limits, persons=groups is not None, names=public),
-            accounting="two Gaussian releases, composed and converted exactly",
-            warnings=cautions, unit=unit,
+            accounting="two Gaussian releases, composed and converted exactly", **stated,
         )  # fmt: skip
         self._publish(certificate_=certificate, **self._rated(counts, releases))
         return self
@@ -217,10 +224,7 @@ class PrivateRatings(
     def meetings(self) -> Vector:
         """Return the released number of votes on each player: noise may make it negative."""
         k = len(self.players_)
-        first, second = np.triu_indices(k, 1)
-        cells = self.counts_.meetings
-        both = np.bincount(first, cells, k) + np.bincount(second, cells, k)
-        return both.astype(np.float64)
+        return _of_players(*np.triu_indices(k, 1), self.counts_.meetings, k)
 
     def _names(self) -> NDArray[Any]:
         """Return the public players, sorted."""
@@ -244,43 +248,32 @@ class PrivateRatings(
             raise ValueError(f"ties must be one of {', '.join(_TIES)}, got {self.ties!r}.")
         check_positive("prior", self.prior)
         removes = check_kind(self.neighbours) == "add_remove"
-        per_pair = check_count("votes_per_pair", self.votes_per_pair)
-        counts_ties = tied and self.ties == "davidson"
-        if not judged:
-            if self.votes_per_judge is not None or per_pair != 1:
+        most, per_pair = self.votes_per_judge, check_count("votes_per_pair", self.votes_per_pair)
+        if judged:
+            if most is None:
                 raise ValueError(
-                    f"votes_per_judge={self.votes_per_judge} and votes_per_pair={per_pair} are "
-                    "about judges; pass the judge of each vote as groups, or leave them out."
+                    "groups needs votes_per_judge, the public number of votes of a judge that "
+                    "count; a judge without a limit could need noise without one."
                 )
-            return VoteLimits(n_players, most=1, per_pair=1, ties=counts_ties, removes=removes)
-        if self.votes_per_judge is None:
+            if per_pair > check_count("votes_per_judge", most):
+                raise ValueError(
+                    f"votes_per_pair must be at most votes_per_judge={most}, got {per_pair}."
+                )
+        elif most is not None or per_pair != 1:
             raise ValueError(
-                "groups needs votes_per_judge, the public number of votes of a judge that count; "
-                "a judge without a limit could need noise without one."
+                f"votes_per_judge={most} and votes_per_pair={per_pair} are about judges; pass the "
+                "judge of each vote as groups, or leave them out."
             )
-        most = check_count("votes_per_judge", self.votes_per_judge)
-        if per_pair > most:
-            raise ValueError(
-                f"votes_per_pair must be at most votes_per_judge={most}, got {per_pair}."
-            )
-        return VoteLimits(
-            n_players, most=most, per_pair=per_pair, ties=counts_ties, removes=removes
-        )
-
-    def _claim(self, n: int) -> tuple[float, float]:
-        epsilon = check_epsilon(self.epsilon)
-        if self.delta is not None:
-            return epsilon, check_fraction("delta", self.delta)
-        return epsilon, default_delta(max(n, 1))
+        ties = tied and self.ties == "davidson"
+        return VoteLimits(n_players, most=most or 1, per_pair=per_pair, ties=ties, removes=removes)
 
     def _rated(
         self, counts: VoteCounts, releases: tuple[Release, ...], theta: Vector | None = None
     ) -> dict[str, Any]:
         """Return the fitted attributes, which are functions of what was released."""
-        names = self._names()
+        names, prior = self._names(), float(self.prior)
         scales = (releases[0].noise_scale, releases[1].noise_scale)
-        found = equations(counts, scales, float(self.prior))
-        likelihood = found.likelihood
+        likelihood, variance = _likelihood(counts, scales, prior)
         if theta is None:
             theta = maximise(likelihood)
         elif theta.shape != likelihood.ridge.shape:
@@ -291,7 +284,7 @@ class PrivateRatings(
             "scores_": theta[: len(names)].copy(),
             "tie_": float(np.exp(theta[-1])) if likelihood.has_ties else 0.0,
             "_found": (likelihood, theta),
-            "_further": further_covariance(found, theta, scales, float(self.prior)),
+            "_further": _further_covariance(likelihood, theta, variance, scales, prior),
             "_sure": None,
         }
 
@@ -332,6 +325,104 @@ def _check_words(players: list[Any], outcome: Any) -> None:
             "or that one; give outcomes as an array of the numbers 1, 0.5 and 0, or winners and "
             "losers, or another name."
         )
+
+
+def _likelihood(
+    counts: VoteCounts, scales: tuple[float, float], prior: float
+) -> tuple[Likelihood, Vector]:
+    """Return the likelihood of noisy counts, and the variance of the error of each meeting."""
+    k = len(counts.leads)
+    first, second = np.triu_indices(k, 1)
+    meetings, variance = _smoothed(counts.meetings, k, scales[1])
+    met = _of_players(first, second, meetings, k)
+    total = float(meetings.sum())
+    ties = min(counts.ties, _MOST_TIES * total)
+    share = ties / total if ties >= 1.0 else 0.0
+    leads = _possible_leads(counts.leads, (1.0 - share) * met, scales[0])
+    decided, lead = (1.0 - share) * meetings, (leads[first] - leads[second]) / k
+    cells = np.stack([0.5 * (decided + lead), share * meetings, 0.5 * (decided - lead)])
+    noise = 0.25 * scales[0] ** 2 + USUAL_SQUARE * _of_players(first, second, variance, k)
+    ridge = np.zeros(k + bool(share))
+    ridge[:k] = 0.25 * prior * (1.0 + noise / np.maximum(0.25 * met, _FEWEST))
+    likelihood = Likelihood(
+        first.astype(np.int64), second.astype(np.int64), cells, np.empty((len(first), 0)), k,
+        bool(share), False, ridge, None, None,
+    )  # fmt: skip
+    return likelihood, variance
+
+
+def _of_players(first: Places, second: Places, values: Vector, k: int) -> Vector:
+    """Return the sum of the values of the pairs of each player."""
+    both = np.bincount(first, values, k) + np.bincount(second, values, k)
+    return both.astype(np.float64)
+
+
+def _smoothed(noisy: Vector, k: int, scale: float) -> tuple[Vector, Vector]:
+    """Return the likely number of votes on each pair, and the variance of its error.
+
+    >>> likely, variance = _smoothed(np.array([100.0, 100.0, 100.0]), 3, 5.0)
+    >>> likely.round(6).tolist(), variance.tolist()
+    ([100.0, 100.0, 100.0], [25.0, 25.0, 25.0])
+    """
+    first, second = np.triu_indices(k, 1)
+    wanted = np.maximum(_of_players(first, second, noisy, k), _FEWEST)
+    q = wanted / np.sqrt(wanted.sum())
+    for _ in range(_STEPS):
+        q = np.sqrt(q * wanted / np.maximum(q.sum() - q, 1e-9 * q.sum()))
+    expected = q[first] * q[second]
+    excess = float(((noisy - expected) ** 2).mean()) - scale**2
+    # All scatter is noise if there is no excess.
+    scatter = max(excess, 0.0) / float(expected.mean()) * expected
+    weight = scatter / (scatter + scale**2)
+    likely = np.maximum(expected + weight * (noisy - expected), 0.0)
+    return likely, (weight + (1.0 - weight) ** 2) * scale**2
+
+
+def _possible_leads(noisy: Vector, decided: Vector, scale: float) -> Vector:
+    """Return leads near the noisy ones that sum to zero, none above what votes with a winner allow.
+
+    A player who led in all n of them would have no finite score, and noise can feign that. With
+    noise of the standard deviation `scale` a lead is at most n / (1 + scale / n). Projections on
+    both conditions in turn find a point that has both, up to a last rounding of the sum.
+
+    >>> _possible_leads(np.array([12.0, -3.0, -3.0]), np.full(3, 9.0), 1.0).round(3).tolist()
+    [8.1, -4.05, -4.05]
+    """
+    most = decided**2 / np.maximum(decided + scale, 1e-300)
+    leads: Vector = noisy - noisy.mean()
+    for _ in range(_STEPS):
+        leads = np.clip(leads, -most, most)
+        leads = leads - leads.mean()
+    return leads
+
+
+def _further_covariance(
+    likelihood: Likelihood, theta: Vector, variance: Vector, scales: tuple[float, float],
+    prior: float,
+) -> Vector:  # fmt: skip
+    """Return what noise adds to the covariance of the derivatives at theta.
+
+    That of the leads, of the ties and of the meetings. The prior has its part in the information
+    as `ridge`; the square of `ridge` over the prior precision is its part with noise.
+    """
+    first, second, k = likelihood.first, likelihood.second, likelihood.n_players
+    shares = np.exp(likelihood.logs(theta))
+    by_d, by_tau = 0.5 * (shares[0] - shares[2]), shares[1]
+    size = len(theta)
+    whole = np.zeros((size, size))
+    np.add.at(whole, (first, second), -variance * by_d**2)
+    whole += whole.T
+    places = np.arange(k)
+    whole[places, places] = -whole[:k, :k].sum(axis=1) + 0.25 * scales[0] ** 2
+    ridge = likelihood.ridge[:k]
+    whole[places, places] += ridge**2 / (0.25 * prior) - ridge
+    if likelihood.has_ties:
+        cross = variance * by_d * by_tau
+        whole[:k, k] = np.bincount(first, cross, k) - np.bincount(second, cross, k)
+        whole[k, :k] = whole[:k, k]
+        # The weight of the ties is at least 1, so their noise is at most that of a lead.
+        whole[k, k] = float((variance * by_tau**2).sum()) + scales[0] ** 2
+    return whole
 
 
 register_storable(PrivateRatings)

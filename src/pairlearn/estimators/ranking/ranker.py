@@ -27,8 +27,7 @@ from pairlearn.estimators.shared.examples import (
     validate_data,
     watch_order,
 )
-from pairlearn.estimators.shared.mapping import MapsFeatures
-from pairlearn.estimators.shared.maps import is_linear
+from pairlearn.estimators.shared.maps import MapsFeatures, is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import (
     SGD,

@@ -1,18 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Feature maps judged by AUC on held-out training data, each in closed form with its best ridge."""
+"""Feature maps judged by AUC on held-out training data, each in closed form with its best ridge.
+
+"auto" judges linear features, hats and Fourier features and takes the simplest map within one
+standard error of the best. It is the error of the difference of two AUCs on the same examples
+(DeLong). Judging multiplies all rows of each map, in floats; the products of the chosen map also
+make its model.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.shared.evidence import Choice, JudgedFeatures, Tried, best_of
+from pairlearn.estimators.shared.evidence import (
+    MOST_FEATURES,
+    Choice,
+    FeatureChoice,
+    JudgedFeatures,
+    best_of,
+)
+from pairlearn.estimators.shared.maps import BYTES_PER_PRODUCT, as_map, fit_map
 from pairlearn.estimators.shared.weights import judged_auc, weighed_members
-from pairlearn.features import FeatureMap
+from pairlearn.features import FeatureMap, Hats, Identity, RandomFourier
+from pairlearn.folds import FEW as FEW_TO_CHOOSE
 from pairlearn.folds import Keys, deal, n_folds_of
 from pairlearn.metrics.delong import compare_auc
 from pairlearn.solvers.closed_form.mapped_moments import (
@@ -24,14 +37,22 @@ from pairlearn.solvers.closed_form.mapped_moments import (
     ridges_for,
 )
 from pairlearn.solvers.closed_form.table import Table
-from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.rows import NO_WEIGHTS, Rows
 from pairlearn.typing import Mask, Places, Vector
 
+#: The maps that "auto" tries, from the simplest on.
+_CANDIDATES = ("linear", "hats", "fourier")
+#: "auto" does not try hats with fewer knots than this; many features leave few knots.
+_FEWEST_KNOTS = 4
+#: Products n m^2 of a Fourier map of m features beyond which "auto" tries a small one first: if
+#: that is behind by more than a standard error, the large one is not made.
+_DEAR_PRODUCTS = 2e10
+#: Features of the small Fourier map.
+_TRIAL_FEATURES = 512
+#: Examples that the small Fourier map is tried on.
+_TRIAL_ROWS = 10_000
 #: Returns a ridge problem, `scaled` or not, that may be `rough`.
 Problem = Callable[..., RidgeProblem | RowsProblem]
-#: Returns the scores of a fold by models in columns.
-Score = Callable[[int, NDArray[Any]], Vector]
-
 #: With fewer examples of the rarer class all folds are held out in turn.
 FEW = 200
 #: With fewer examples of the rarer class, and fewer than `_SMALL` in all, three folds are.
@@ -59,90 +80,18 @@ def deal_held_out(
     return deal(members, len(y), keys, n_folds=n_folds), held
 
 
-class Judged:
-    """A map judged on held-out examples: its AUC for each ridge.
-
-    All ridges are tried, but those of a wide map are dear: two are tried, and then the next ones on
-    the side of the better one as long as each is a gain. `scores` holds the ranks of held-out
-    examples within their folds, for each ridge, and `best` is the place of the best ridge.
-    """
-
-    def __init__(self, features: FeatureMap, n: int) -> None:
-        self.features, self.ridges = features, ridges_for(features)
-        self.scores = np.full((len(self.ridges), n), np.nan)
-        self.tried: tuple[Tried, ...] = ()
-        self.evidence: Tried | None = None
-        self.best = 0
-
-    def _judge(
-        self,
-        folds: Sequence[tuple[Places, RidgeProblem | RowsProblem, Problem]],
-        score: Score,
-        y: Vector,
-        weight: Vector,
-        signs: NDArray[np.int64] | None = None,
-        start: int = 0,
-    ) -> None:
-        """Try ridges on folds: held-out examples, a problem, and how to make one in double.
-
-        `score` returns the scores of a fold by the models in columns. `start` is the place of the
-        ridge that is tried first, if not all are.
-        """
-        aucs: dict[int, list[float]] = {}
-        lost: set[int] = set()
-        wide = self.features.n_outputs > WIDE
-        for places in _path(len(self.ridges), start, aucs) if wide else [range(len(self.ridges))]:
-            aucs.update((r, []) for r in places)
-            for k, (held, problem, again) in enumerate(folds):
-                solved = []
-                for r in places:
-                    try:
-                        solved.append(_solve(problem, again, self.ridges[r], signs))
-                    except ValueError:
-                        # The rounding of the products of the rows is as large as this ridge.
-                        lost.add(r)
-                        solved.append(np.zeros(self.features.n_outputs))
-                found = score(k, np.stack(solved, 1)).T
-                for r, scores in zip(places, found, strict=True):
-                    own = weight[held] if len(weight) else weight
-                    aucs[r].append(0.0 if r in lost else judged_auc(y[held], scores, own))
-                    # Ranks within a fold: scores of different models are not comparable.
-                    self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
-        # From strong to weak: of equals the strongest wins.
-        tried = sorted(set(aucs) - lost)
-        if not tried:
-            raise ValueError(
-                f"{self.features!r} has no model: the rounding of its products is as large as "
-                "every ridge; use another map, or scale the features."
-            )
-        judged = best_of(({"ridge": self.ridges[r]}, r, aucs[r]) for r in tried)
-        self.tried, self.evidence, self.best = judged.tried, judged.evidence, judged.model
-
-    @property
-    def auc(self) -> float:
-        """The held-out AUC with the best ridge."""
-        assert self.evidence is not None
-        return self.evidence.auc
-
-    @property
-    def ridge(self) -> float:
-        """The best ridge."""
-        return self.ridges[self.best]
-
-    def choice(self) -> Choice:
-        """Return the best ridge and the evidence."""
-        return Choice(ridge=self.ridge, evidence=self.evidence, tried=self.tried)
-
-
-class JudgedMap(Judged):
-    """A map judged on held-out examples by tables of moments, and the moments of all.
+class JudgedMap:
+    """A map judged on held-out examples by tables of moments: its AUC for each ridge.
 
     `features` is fitted, `y` holds -1 and +1, `weight` may be empty, and `deal_held_out` returns
     `fold` and `n_held`. `signs` are those of the coefficients of monotone functions. If `scaled`,
-    the ridge refers to features of mean variance 1. `start` is the place of the ridge from which on
-    those of a wide map are tried, and `dtype` the precision of the features. `everything` holds the
-    moments of these and of many other examples: models are then trained on all of them but the
-    held-out ones. Fewer rows than features make their ridge problems themselves.
+    the ridge refers to features of mean variance 1. `everything` holds the moments of these and of
+    many other examples: models are then trained on all of them but the held-out ones. Fewer rows
+    than features make their ridge problems themselves.
+
+    All ridges are tried, but those of a wide map are dear: two are tried from the place `start` on,
+    and then the next ones on the side of the better one as long as each is a gain. `scores` holds
+    the ranks of held-out examples within their folds, for each ridge.
     """
 
     def __init__(
@@ -157,37 +106,73 @@ class JudgedMap(Judged):
         signs: NDArray[np.int64] | None = None,
         scaled: bool = True,
         start: int = 0,
-        dtype: Any = None,
         everything: MappedMoments | None = None,
     ) -> None:
-        super().__init__(features, len(y))
-        self._floats, self._y = FloatRows(features, rows, weight, dtype), y
+        self.features, self.ridges = features, ridges_for(features)
+        self.scores = np.full((len(self.ridges), len(y)), np.nan)
+        self._floats, self._y = FloatRows(features, rows, weight), y
         held = [np.flatnonzero(fold == k) for k in range(min(n_held, int(fold.max()) + 1))]
         # A class of one example cannot be divided: it is both trained on and scored.
         divided = fold.max() > 0
         self._dealt = np.flatnonzero(fold >= 0)
-        free = signs is None or not signs.any()
-        few = len(y) < features.n_outputs and everything is None and free
         self._whole: Table | None = None
+        free = signs is None or not signs.any()
         problems: list[Problem]
-        if few:
-            problems = [
-                partial(
-                    RowsProblem,
-                    self._floats,
-                    y,
-                    np.flatnonzero((fold >= 0) & (fold != k)) if divided else self._dealt,
-                )
-                for k in range(len(held))
-            ]
+        if len(y) < features.n_outputs and everything is None and free:
+            own = [np.flatnonzero((fold >= 0) & (fold != k)) for k in range(len(held))]
+            rest = own if divided else [self._dealt] * len(held)
+            problems = [partial(RowsProblem, self._floats, y, index) for index in rest]
         else:
             tables = self._tables(fold, held, everything, divided=divided)
             problems = [partial(self._floats.problem, table) for table in tables]
         folds = [
-            (own, one(scaled=scaled, rough=True), partial(one, scaled=scaled))
-            for own, one in zip(held, problems, strict=True)
+            (index, one(scaled=scaled, rough=True), partial(one, scaled=scaled))
+            for index, one in zip(held, problems, strict=True)
         ]
-        self._judge(folds, lambda k, W: self._floats.scores(held[k], W), y, weight, signs, start)
+        self._judge(folds, weight, signs, start)
+
+    def _judge(
+        self,
+        folds: Sequence[tuple[Places, RidgeProblem | RowsProblem, Problem]],
+        weight: Vector,
+        signs: NDArray[np.int64] | None,
+        start: int,
+    ) -> None:
+        """Try ridges on folds: held-out examples, a problem, and how to make one in double."""
+        aucs: dict[int, list[float]] = {}
+        lost: set[int] = set()
+        n, wide = len(self.ridges), self.features.n_outputs > WIDE
+        for places in _path(n, start, aucs) if wide else [range(n)]:
+            aucs.update((r, []) for r in places)
+            for held, problem, again in folds:
+                solved = []
+                for r in places:
+                    try:
+                        solved.append(_solve(problem, again, self.ridges[r], signs))
+                    except ValueError:
+                        # The rounding of the products of the rows is as large as this ridge.
+                        lost.add(r)
+                        solved.append(np.zeros(self.features.n_outputs))
+                found = self._floats.scores(held, np.stack(solved, 1)).T
+                own = weight[held] if len(weight) else weight
+                for r, scores in zip(places, found, strict=True):
+                    aucs[r].append(0.0 if r in lost else judged_auc(self._y[held], scores, own))
+                    # Ranks within a fold: scores of different models are not comparable.
+                    self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
+        # From strong to weak: of equals the strongest wins.
+        tried = sorted(set(aucs) - lost)
+        if not tried:
+            raise ValueError(
+                f"{self.features!r} has no model: the rounding of its products is as large as "
+                "every ridge; use another map, or scale the features."
+            )
+        judged = best_of(({"ridge": self.ridges[r]}, r, aucs[r]) for r in tried)
+        self.tried, self.evidence, self.best = judged.tried, judged.evidence, judged.model
+        self.auc, self.ridge = judged.evidence.auc, self.ridges[self.best]
+
+    def choice(self) -> Choice:
+        """Return the best ridge and the evidence."""
+        return Choice(ridge=self.ridge, evidence=self.evidence, tried=self.tried)
 
     def _tables(
         self,
@@ -261,14 +246,12 @@ def judge_maps(
     validation_fraction: float,
     keys: Keys,
     starts: Mapping[str, int] | None = None,
-    types: Mapping[str, Any] | None = None,
     to_end: bool = True,
 ) -> tuple[list[JudgedFeatures], dict[str, JudgedMap]]:
     """Return the worth of each map on the same held-out examples, and its moments.
 
     Unless they are judged `to_end`, a map that orders all held-out examples right is the last one:
-    none is ahead of it. `starts` says from which ridge on those of a wide map are tried, the
-    strongest by default, and `types` the precision of a map whose model nobody keeps.
+    none is ahead of it. `starts` says from which ridge on those of a wide map are tried.
     """
     # Rows in the order of their keys: sums of floats are then the same in any order of the input.
     order = np.concatenate([keys.permutation(own) for own in weighed_members(y, weight)])
@@ -277,8 +260,8 @@ def judge_maps(
     fold, n_held = deal_held_out(y, weight, validation_fraction, keys)
     found: dict[str, JudgedMap] = {}
     for name, one in maps.items():
-        start, dtype = (starts or {}).get(name, 0), (types or {}).get(name)
-        judged = JudgedMap(one, rows, y, weight, fold, n_held, start=start, dtype=dtype)
+        start = (starts or {}).get(name, 0)
+        judged = JudgedMap(one, rows, y, weight, fold, n_held, start=start)
         found[name] = judged
         if judged.auc == 1.0 and not to_end:
             break
@@ -295,7 +278,7 @@ def judge_maps(
     ], found
 
 
-def _error_of_difference(y: Vector, weight: Vector, one: Judged, other: Judged) -> float:
+def _error_of_difference(y: Vector, weight: Vector, one: JudgedMap, other: JudgedMap) -> float:
     a, b = one.scores[one.best], other.scores[other.best]
     seen = np.isfinite(a)
     if len(weight):
@@ -331,3 +314,55 @@ def _placements(own: Mask, weight: Vector, scores: Vector) -> Vector:
     mass = np.bincount(places[~own], weight[~own], len(values))
     below = np.cumsum(mass) - 0.5 * mass
     return np.asarray(below[places[own]] / mass.sum())
+
+
+def choose_features(
+    rows: Rows,
+    y: Vector,
+    weight: Vector,
+    rng: np.random.Generator,
+    keys: Keys,
+    validation_fraction: float,
+    max_memory: float,
+    counts: Vector = NO_WEIGHTS,
+) -> tuple[FeatureChoice, FeatureMap, JudgedMap | None]:
+    """Return linear features, hats or Fourier features by held-out AUC.
+
+    Returns the evidence, the fitted map, and its moments, or None if there was no comparison. A
+    map whose frequencies do not fit into `max_memory` bytes is not tried. `counts` are the weights
+    without those of classes.
+    """
+    d = rows.shape[1]
+    if d > MOST_FEATURES:
+        return FeatureChoice("linear"), fit_map(Identity(), rows, rng, keys), None
+    maps = {}
+    for name in _CANDIDATES:
+        spec = as_map(name, rows, y)
+        if isinstance(spec, Hats) and spec.n_knots < _FEWEST_KNOTS:
+            continue
+        fitted = fit_map(spec, rows, rng, keys, counts=counts)
+        fits = BYTES_PER_PRODUCT * fitted.n_outputs**2 <= max_memory
+        # Hats of indicators are the features as they are.
+        if fits and (name != "hats" or fitted.n_outputs > d):
+            maps[name] = fitted
+    judge, starts = partial(judge_maps, validation_fraction=validation_fraction), {}
+    if "fourier" in maps and float(len(y)) * maps["fourier"].n_outputs ** 2 > _DEAR_PRODUCTS:
+        part = np.concatenate(
+            [
+                keys.first(own, max(_TRIAL_ROWS * len(own) // len(y), FEW_TO_CHOOSE))
+                for own in weighed_members(y, weight)
+            ]
+        )
+        few = rows.take(part)
+        some = keys.take(part)
+        small = fit_map(RandomFourier(_TRIAL_FEATURES), few, rng, some)
+        trial, own = {**maps, "fourier": small}, weight[part] if len(weight) else weight
+        judged, found = judge(trial, few, y[part], own, keys=some)
+        # More features fit more, and often ask for a stronger ridge.
+        starts["fourier"] = max(found["fourier"].best - 1, 0)
+        if judged[-1].auc < max(one.auc for one in judged) - judged[-1].standard_error:
+            del maps["fourier"]
+    judged, found = judge(maps, rows, y, weight, keys=keys, starts=starts, to_end=False)
+    best = max(one.auc for one in judged)
+    name = next(one.name for one in judged if one.auc >= best - one.standard_error)
+    return FeatureChoice(name, tuple(judged)), maps[name], None if name == "linear" else found[name]

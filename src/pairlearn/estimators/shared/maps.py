@@ -1,44 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The features of a classifier: maps by name, the choice of "auto", and the fit by class moments.
-
-"auto" judges linear features, hats and Fourier features by AUC on held-out training data and takes
-the simplest map within one standard error of the best. It is the error of the difference of two
-AUCs on the same examples (DeLong). Judging multiplies all rows of each map, in floats; the products
-of the chosen map also make its model.
-"""
+"""The parameter `features` of estimators: maps by name, fitted and applied."""
 
 from __future__ import annotations
 
 import copy
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.shared.evidence import MOST_FEATURES, FeatureChoice
-from pairlearn.estimators.shared.weights import weighed_members
-from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier
+from pairlearn.estimators.shared.evidence import FeatureChoice
+from pairlearn.estimators.shared.examples import mapped_product
+from pairlearn.estimators.shared.solvers import MAPPED_BYTES
+from pairlearn.features import MAPS, FeatureMap, Hats, Identity
 from pairlearn.features.columns import SAMPLE_ROWS
-from pairlearn.folds import FEW, Keys
+from pairlearn.folds import Keys
+from pairlearn.models.record import ModelRecord
 from pairlearn.solvers.closed_form.mapped_moments import block_of
-from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.rows import Rows, as_rows
+from pairlearn.solvers.streams.settings import check_map
 from pairlearn.typing import Vector
+from pairlearn.validation import check_generator, check_positive
 
-if TYPE_CHECKING:
-    from pairlearn.estimators.shared.judged_maps import JudgedMap
-
-#: The maps that "auto" tries, from the simplest on.
-_CANDIDATES = ("linear", "hats", "fourier")
-#: "auto" does not try hats with fewer knots than this; many features leave few knots.
-_FEWEST_KNOTS = 4
-#: Products n m^2 of a Fourier map of m features beyond which "auto" tries a small one first: if
-#: that is behind by more than a standard error, the large one is not made.
-_DEAR_PRODUCTS = 2e10
-#: Features of the small Fourier map.
-_TRIAL_FEATURES = 512
-#: Examples that the small Fourier map is tried on.
-_TRIAL_ROWS = 10_000
 #: Bytes of the tables of moments, for each pair of mapped features: six tables of float64.
 BYTES_PER_PRODUCT = 48.0
 #: Weights of examples that all count alike.
@@ -113,62 +96,6 @@ def map_rows(features: FeatureMap, rows: Rows, max_memory: float, cure: str) -> 
     return features.transform(block_of(rows, 0, n))
 
 
-def choose_features(
-    rows: Rows,
-    y: Vector,
-    weight: Vector,
-    rng: np.random.Generator,
-    keys: Keys,
-    validation_fraction: float,
-    max_memory: float,
-    counts: Vector = _ALIKE,
-) -> tuple[FeatureChoice, FeatureMap, JudgedMap | None]:
-    """Return linear features, hats or Fourier features by held-out AUC.
-
-    Returns the evidence, the fitted map, and its moments, or None if there was no comparison. A
-    map whose frequencies do not fit into `max_memory` bytes is not tried. `counts` are the weights
-    without those of classes.
-    """
-    d = rows.shape[1]
-    if d > MOST_FEATURES:
-        return FeatureChoice("linear"), fit_map(Identity(), rows, rng, keys), None
-    maps = {}
-    for name in _CANDIDATES:
-        spec = as_map(name, rows, y)
-        if isinstance(spec, Hats) and spec.n_knots < _FEWEST_KNOTS:
-            continue
-        fitted = fit_map(spec, rows, rng, keys, counts=counts)
-        fits = BYTES_PER_PRODUCT * fitted.n_outputs**2 <= max_memory
-        # Hats of indicators are the features as they are.
-        if fits and (name != "hats" or fitted.n_outputs > d):
-            maps[name] = fitted
-    from pairlearn.estimators.shared.judged_maps import judge_maps
-
-    judge, starts = partial(judge_maps, validation_fraction=validation_fraction), {}
-    if "fourier" in maps and float(len(y)) * maps["fourier"].n_outputs ** 2 > _DEAR_PRODUCTS:
-        part = np.concatenate(
-            [
-                keys.first(own, max(_TRIAL_ROWS * len(own) // len(y), FEW))
-                for own in weighed_members(y, weight)
-            ]
-        )
-        few = rows.take(part)
-        some = keys.take(part)
-        small = fit_map(RandomFourier(_TRIAL_FEATURES), few, rng, some)
-        trial, own = {**maps, "fourier": small}, weight[part] if len(weight) else weight
-        # Single precision tells how good it is, and which ridge suits it.
-        single = {"fourier": np.float32}
-        judged, found = judge(trial, few, y[part], own, keys=some, types=single)
-        # More features fit more, and often ask for a stronger ridge.
-        starts["fourier"] = max(found["fourier"].best - 1, 0)
-        if judged[-1].auc < max(one.auc for one in judged) - judged[-1].standard_error:
-            del maps["fourier"]
-    judged, found = judge(maps, rows, y, weight, keys=keys, starts=starts, to_end=False)
-    best = max(one.auc for one in judged)
-    name = next(one.name for one in judged if one.auc >= best - one.standard_error)
-    return FeatureChoice(name, tuple(judged)), maps[name], None if name == "linear" else found[name]
-
-
 def features_for(
     features: Any,
     rows: Rows,
@@ -187,9 +114,100 @@ def features_for(
     # A copy of the generator, so that the choice of a map does not change the fit.
     draws = copy.deepcopy(rng)
     if isinstance(features, str) and features == "auto":
+        from pairlearn.estimators.shared.judged_maps import choose_features
+
         limits = validation_fraction, max_memory
         chosen = choose_features(rows, y, weight, draws, keys, *limits, counts)
         return chosen[1], (chosen[0], chosen[2])
     found = as_map(features, rows, y)
     fitted = fit_map(found, rows, draws, keys, counts=counts, constrained=isinstance(found, Hats))
     return fitted, None
+
+
+class MapsFeatures:
+    """A mixin of estimators with `features` and `solver`, whose score is linear in the map.
+
+    `fit` calls `_fit_map` once it knows its rows, `partial_fit` calls `_map_chunk`; `features_` is
+    the fitted map.
+    """
+
+    features: Any
+    solver: Any
+    features_: Any
+    n_features_in_: int
+
+    @property
+    def _max_memory(self) -> float:
+        """Bytes that mapped rows may take."""
+        given = getattr(self.solver, "max_memory", MAPPED_BYTES)
+        return check_positive("max_memory", given, allow_infinite=True)
+
+    def _check_features(self) -> None:
+        """Refuse a parameter that names no map."""
+        self._max_memory  # noqa: B018 - it checks
+        check_named(self.features)
+        if isinstance(self.features, str) and self.features == "auto":
+            raise ValueError(
+                f'features="auto" compares AUCs, which {type(self).__name__} does not have; name '
+                f"one of {', '.join(MAPS)}, or pass a feature map."
+            )
+
+    def _fit_map(self, rows: Rows, rng: Any, weight: Vector) -> Rows:
+        """Fit the map to training rows, whose weights may be empty; return the mapped rows."""
+        self._check_features()
+        if is_linear(self.features):
+            self.features_ = Identity.of(rows.shape[1])
+            return rows
+        # A copy of the generator: the sample path does not depend on the map.
+        balanced = np.resize([-1.0, 1.0], rows.shape[0])
+        draws = check_generator(copy.deepcopy(rng))
+        fitted = fit_map(as_map(self.features, rows, balanced), rows, draws, counts=weight)
+        found = map_rows(fitted, rows, self._max_memory, "use fewer features or a larger one.")
+        self.features_ = fitted
+        return as_rows(found, finite=True)
+
+    def _map_chunk(self, rows: Rows) -> Rows:
+        """Return the mapped rows of a chunk; the map must be fitted beforehand."""
+        self._check_features()
+        known = hasattr(self, "coef_") or hasattr(self, "components_")
+        before = self.features_ if known else None
+        if is_linear(self.features):
+            if not isinstance(before, Identity):
+                check_map(before, Identity.of(rows.shape[1]))
+                self.features_ = Identity.of(rows.shape[1])
+            return rows
+        if not isinstance(self.features, FeatureMap) or not self.features.is_fitted:
+            raise ValueError(
+                f"a stream needs fitted features, got {self.features!r}; pass for example "
+                "features=Hats().fit(X) of a sample X."
+            )
+        fitted = fit_map(self.features, rows, np.random.default_rng(0))
+        check_map(before, fitted)
+        found = map_rows(fitted, rows, self._max_memory, "pass smaller chunks.")
+        self.features_ = fitted
+        return as_rows(found, finite=True)
+
+    def _unpack(self, record: ModelRecord) -> None:
+        super()._unpack(record)  # type: ignore[misc]
+        coef = record.arrays["coef" if "coef" in record.arrays else "components"]
+        self.features_ = Identity.of(coef.shape[-1])
+
+    def _restore_map(self, features: FeatureMap) -> None:
+        self.features_ = features
+
+    def _restore_features(self) -> None:
+        """Set `features_` of a restored stream."""
+        given = self.features
+        self.features_ = (
+            given if isinstance(given, FeatureMap) else Identity.of(self.n_features_in_)
+        )
+
+    def _n_mapped(self) -> int:
+        """Return the number of features that a stream learns from."""
+        if is_linear(self.features) or not self.features.is_fitted:
+            return self.n_features_in_
+        return int(self.features.n_outputs)
+
+    def _linear_scores(self, X: Any, coef: Vector, features: FeatureMap | None) -> Vector:
+        """Return the scores of checked examples."""
+        return mapped_product(features, X, coef)

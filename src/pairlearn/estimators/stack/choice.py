@@ -88,7 +88,8 @@ class ModelChoice(Shown):
     @property
     def line(self) -> str:
         """The evidence in one line."""
-        return f"{', '.join(f'{one.kind} {_short(one.auc)}' for one in self.judged)}: {self.kind}"
+        told = (f"{one.kind} {one.auc:.3f}".replace(" 0.", " .") for one in self.judged)
+        return f"{', '.join(told)}: {self.kind}"
 
     @property
     def aucs(self) -> dict[str, float]:
@@ -101,11 +102,6 @@ class ModelChoice(Shown):
         return ("", "model", "held-out AUC", "error to the best"), [
             ("chosen" if line[0] == self.kind else "", *line) for line in body
         ]
-
-
-def _short(auc: float) -> str:
-    text = f"{auc:.3f}"
-    return text[1:] if text.startswith("0.") else text
 
 
 def why_linear(X: Any, y: NDArray[Any]) -> str:

@@ -9,7 +9,7 @@ categories.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,30 +41,11 @@ _LARGEST = float(np.finfo(np.float64).max)
 _CODES = 256
 
 
-@dataclass(frozen=True, eq=False)
-class Nodes:
-    """The nodes of all trees, one tree after the other; see `pairlearn.kernels.trees`.
-
-    `categories` are the known values of categorical features, of feature `encoded[k]` from
-    `category_ends[k - 1]` to `category_ends[k]`. Their positions are the codes.
-    """
-
-    begins: NDArray[np.int64]
-    feature: NDArray[np.int64]
-    threshold: Vector
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    value: Vector
-    gap_left: NDArray[np.uint8]
-    bits: NDArray[np.int64]
-    sets: NDArray[np.int64]
-    encoded: NDArray[np.int64]
-    categories: Vector
-    category_ends: NDArray[np.int64]
-
-
 _INDEX = ("int64",)
-_ARRAYS: dict[str, ArraySpec] = {
+#: The nodes of all trees, one tree after the other; see `pairlearn.kernels.trees`. `categories` are
+#: the known values of categorical features, of feature `encoded[k]` from `category_ends[k - 1]` to
+#: `category_ends[k]`. Their positions are the codes.
+_NODES: dict[str, ArraySpec] = {
     "begins": ArraySpec(("n_trees",), _INDEX, low=0, order="strictly rising"),
     "feature": ArraySpec(("n_nodes",), _INDEX, low=0),
     "threshold": ArraySpec(("n_nodes",)),
@@ -77,6 +58,8 @@ _ARRAYS: dict[str, ArraySpec] = {
     "encoded": ArraySpec(("n_encoded",), _INDEX, low=0, order="strictly rising"),
     "categories": ArraySpec(("n_categories",)),
     "category_ends": ArraySpec(("n_encoded",), _INDEX, low=0, order="rising"),
+}
+_NUMBERS: dict[str, ArraySpec] = {
     "n_features": ArraySpec((), _INDEX, low=1),
     "start": ArraySpec(()),
     "share": ArraySpec((), low=0.0, high=1.0),
@@ -87,25 +70,13 @@ _ARRAYS: dict[str, ArraySpec] = {
 class TreeScores:
     """A fitted tree ensemble as arrays: its score is start + share times the sum over trees.
 
-    Parameters
-    ----------
-    kind : str
-        The class of scikit-learn that was fitted.
-    settings : mapping
-        Its parameters.
-    nodes : Nodes
-        The trees.
-    n_features_in_ : int
-        The number of features.
-    start, share : float
-        The score before the first tree, and the factor of the sum.
-    takes_gaps : bool
-        Whether missing values may come.
+    `kind` is the class of scikit-learn that was fitted, with parameters `settings`; `takes_gaps`
+    says whether missing values may come.
     """
 
     kind: str
     settings: Mapping[str, Any]
-    nodes: Nodes
+    nodes: Mapping[str, NDArray[Any]]
     n_features_in_: int
     start: float
     share: float
@@ -140,16 +111,16 @@ class TreeScores:
         total = np.full(len(X), self.start)
         n = self.nodes
         add_trees(
-            X, n.begins, n.feature, n.threshold, n.left, n.right, n.value, n.gap_left, n.bits,
-            n.sets, total,
+            X, n["begins"], n["feature"], n["threshold"], n["left"], n["right"], n["value"],
+            n["gap_left"], n["bits"], n["sets"], total,
         )  # fmt: skip
         return total * self.share
 
     def _coded(self, X: Vector) -> Vector:
         """Put codes in place of categories; a value that training did not see is missing."""
         begin = 0
-        for k, end in zip(self.nodes.encoded, self.nodes.category_ends, strict=True):
-            known = self.nodes.categories[begin:end]
+        for k, end in zip(self.nodes["encoded"], self.nodes["category_ends"], strict=True):
+            known = self.nodes["categories"][begin:end]
             begin = int(end)
             place = np.minimum(np.searchsorted(known, X[:, k]), max(len(known) - 1, 0))
             found = known[place] == X[:, k] if len(known) else np.zeros(len(X), dtype=bool)
@@ -158,12 +129,8 @@ class TreeScores:
 
     def to_record(self, provenance: Mapping[str, Any]) -> ModelRecord:
         """Return the plain values that a file holds."""
-        arrays = {one.name: getattr(self.nodes, one.name) for one in fields(Nodes)}
-        arrays |= {
-            "n_features": np.array(self.n_features_in_),
-            "start": np.array(self.start),
-            "share": np.array(self.share),
-        }
+        numbers = {"n_features": self.n_features_in_, "start": self.start, "share": self.share}
+        arrays = {**self.nodes, **{name: np.array(value) for name, value in numbers.items()}}
         settings = {name: encode(value, name) for name, value in self.settings.items()}
         parameters = {"kind": self.kind, "settings": settings, "takes_gaps": self.takes_gaps}
         return ModelRecord("TreeScores", arrays, parameters=parameters, provenance=provenance)
@@ -171,35 +138,37 @@ class TreeScores:
     @classmethod
     def from_record(cls, record: ModelRecord) -> TreeScores:
         """Return the ensemble in a record; refuse nodes that a kernel could not follow."""
-        arrays = {name: array.copy() for name, array in record.arrays.items()}
-        width, start, share = (arrays.pop(name) for name in ("n_features", "start", "share"))
-        nodes = Nodes(**arrays)
-        _check(nodes, int(width))
+        nodes = {name: record.arrays[name].copy() for name in _NODES}
+        width, start, share = (record.arrays[name].item() for name in _NUMBERS)
+        _check(nodes, width)
         kind, settings = record.parameters.get("kind"), record.parameters.get("settings")
         gaps = record.parameters.get("takes_gaps")
         if kind not in TREES or not isinstance(settings, Mapping) or not isinstance(gaps, bool):
             raise ModelFileError(f"its trees are of an unknown kind, {str(kind)[:60]!r}.")
         decoded = {name: decode(value, name) for name, value in settings.items()}
-        return cls(kind, decoded, nodes, int(width), float(start), float(share), gaps)
+        return cls(kind, decoded, nodes, width, start, share, gaps)
 
 
-def _check(nodes: Nodes, width: int) -> None:
+def _check(nodes: Mapping[str, NDArray[Any]], width: int) -> None:
     """Refuse nodes with which a walk would leave its tree, the row or the sets of codes."""
-    n = len(nodes.feature)
-    ends = np.append(nodes.begins[1:], n)
-    good = len(nodes.begins) > 0 and nodes.begins[0] == 0 and n > 0 and ends[-1] > nodes.begins[-1]
+    begins, left, feature, bits = (nodes[name] for name in ("begins", "left", "feature", "bits"))
+    n, encoded, codes = len(feature), nodes["encoded"], np.append(0, nodes["category_ends"])
+    good = n > 0 and len(begins) > 0 and begins[0] == 0 and begins[-1] < n
     if good:
-        own = np.repeat(ends, np.diff(np.append(nodes.begins, n)))
-        place, splits = np.arange(n), nodes.left >= 0
-        for child in (nodes.left, nodes.right):
-            good = good and bool(((child > place) & (child < own))[splits].all())
-        good = good and nodes.feature.max() < width and nodes.bits.max() < len(nodes.sets)
-        # A set of codes is asked only about a feature that holds codes.
-        good = good and bool(np.isin(nodes.feature[nodes.bits >= 0], nodes.encoded).all())
-        sizes = np.diff(np.append([0], nodes.category_ends))
-        total = int(nodes.category_ends[-1]) if len(sizes) else 0
-        good = good and total == len(nodes.categories) and bool((sizes <= _CODES).all())
-        good = good and bool((nodes.encoded < width).all())
+        ends = np.append(begins[1:], n)
+        own = np.repeat(ends, ends - begins)
+        place, splits = np.arange(n), left >= 0
+        children = (left, nodes["right"])
+        good = (
+            all(((child > place) & (child < own))[splits].all() for child in children)
+            and feature.max() < width
+            and bits.max() < len(nodes["sets"])
+            # A set of codes is asked only about a feature that holds codes.
+            and np.isin(feature[bits >= 0], encoded).all()
+            and codes[-1] == len(nodes["categories"])
+            and (np.diff(codes) <= _CODES).all()
+            and (encoded < width).all()
+        )
     if not good:
         raise ModelFileError("the nodes of its trees do not fit together; save the model again.")
 
@@ -223,7 +192,7 @@ def tree_scores(model: Any, takes_gaps: bool) -> TreeScores | None:
     return TreeScores(kind, settings, nodes, model.n_features_in_, start, share, takes_gaps)
 
 
-def _nodes_of(model: Any) -> tuple[Nodes, float, float]:
+def _nodes_of(model: Any) -> tuple[dict[str, NDArray[Any]], float, float]:
     """Return the nodes of a fitted ensemble, the score before them and the factor of their sum."""
     if type(model) is HistGradientBoostingClassifier:
         columns = [_of_boosting(one) for (one,) in model._predictors]
@@ -284,7 +253,7 @@ def _joined(
     columns: list[dict[str, NDArray[Any]]],
     order: NDArray[np.int64] | None,
     encoders: list[tuple[int, Vector]],
-) -> Nodes:
+) -> dict[str, NDArray[Any]]:
     """Put the trees one after the other."""
     sizes = [len(one["left"]) for one in columns]
     begins = np.cumsum([0, *sizes])[:-1]
@@ -300,15 +269,14 @@ def _joined(
         for name in columns[0]
     }
     values = [known for _, known in encoders]
-    return Nodes(
-        begins=begins.astype(np.int64),
-        encoded=np.array([feature for feature, _ in encoders], dtype=np.int64),
-        categories=np.concatenate(values) if values else np.empty(0),
-        category_ends=np.cumsum([len(known) for known in values]).astype(np.int64),
-        **joined,
-    )
+    joined |= {
+        "begins": begins.astype(np.int64),
+        "encoded": np.array([feature for feature, _ in encoders], dtype=np.int64),
+        "categories": np.concatenate(values) if values else np.empty(0),
+        "category_ends": np.cumsum([len(known) for known in values]).astype(np.int64),
+    }
+    return joined
 
 
-register_model(
-    "TreeScores", ModelSpec(_ARRAYS, ("kind", "settings", "takes_gaps"), TreeScores.from_record)
-)
+_PARAMETERS = ("kind", "settings", "takes_gaps")
+register_model("TreeScores", ModelSpec(_NODES | _NUMBERS, _PARAMETERS, TreeScores.from_record))

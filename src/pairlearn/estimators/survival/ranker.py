@@ -20,8 +20,7 @@ from pairlearn.comparisons import EarlierEvent, signed_times
 from pairlearn.estimators.shared.descent import descend
 from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.examples import forget_worth, validate_data
-from pairlearn.estimators.shared.mapping import MapsFeatures
-from pairlearn.estimators.shared.maps import is_linear
+from pairlearn.estimators.shared.maps import MapsFeatures, is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import (
     SGD,

@@ -88,45 +88,41 @@ def check_slopes(loss: PairLoss, margin: float) -> None:
     is convex, nor be above 0 if it never increases. The check samples 2,001 margins; the losses of
     this library are proved.
     """
-    loss.slope_bound(margin)
+    bound, curvature = loss.slope_bound(margin), loss.curvature_bound(margin)
     if type(loss).__module__.startswith("pairlearn."):
         return
     margins = np.linspace(-1.0, 1.0, 2001) * min(margin, 50.0)
     # A mechanism uses the array form, or the scalar one that it stands for.
     for slopes in (loss.slopes(margins), PairLoss.slopes(loss, margins)):
-        _check_sampled(loss, margin, margins, slopes)
-
-
-def _check_sampled(loss: PairLoss, margin: float, margins: Vector, slopes: Vector) -> None:
-    """Refuse slopes at margins, up to `margin`, that are not what the loss says."""
-    bound = loss.slope_bound(margin)
-    if not np.abs(slopes).max() <= bound * (1.0 + 1e-9):
-        raise ValueError(
-            f"{loss!r} says that its slopes are at most {bound:g} over margins up to {margin:g}, "
-            f"but has a slope of {np.abs(slopes).max():g}; correct its slope_bound, which sets the "
-            "noise."
-        )
-    if loss.never_increases and not slopes.max() <= 0.0:
-        raise ValueError(
-            f"{loss!r} says that it never increases, but has a slope of {slopes.max():g}; leave "
-            "never_increases at False."
-        )
-    # Two runs stay as close as is proved only if no step on the loss drives them apart.
-    with np.errstate(invalid="ignore"):  # infinite slopes, of which no bound is stated
-        rises = np.diff(slopes) / np.diff(margins)
-    rounding = 1e-9 * np.abs(slopes).max() / margins[-1]
-    if loss.convex and rises.min() < -rounding:
-        raise ValueError(
-            f"{loss!r} is taken to be convex, but its slope falls over margins up to {margin:g}; "
-            "set convex = False in its class."
-        )
-    curvature = loss.curvature_bound(margin)
-    if rises.max() > curvature * (1.0 + 1e-9) + rounding:
-        raise ValueError(
-            f"{loss!r} says that its curvature is at most {curvature:g} over margins up to "
-            f"{margin:g}, but its slope rises by {rises.max():g} for a margin of 1; correct its "
-            "curvature_bound, which sets the step size."
-        )
+        steepest = np.abs(slopes).max()
+        # Two runs stay as close as is proved only if no step on the loss drives them apart.
+        with np.errstate(invalid="ignore"):  # infinite slopes, of which no bound is stated
+            rises = np.diff(slopes) / np.diff(margins)
+        rounding = 1e-9 * steepest / margins[-1]
+        wrong = ""
+        if not steepest <= bound * (1.0 + 1e-9):
+            wrong = (
+                f"says that its slopes are at most {bound:g} over margins up to {margin:g}, but "
+                f"has a slope of {steepest:g}; correct its slope_bound, which sets the noise."
+            )
+        elif loss.never_increases and not slopes.max() <= 0.0:
+            wrong = (
+                f"says that it never increases, but has a slope of {slopes.max():g}; leave "
+                "never_increases at False."
+            )
+        elif loss.convex and rises.min() < -rounding:
+            wrong = (
+                f"is taken to be convex, but its slope falls over margins up to {margin:g}; set "
+                "convex = False in its class."
+            )
+        elif rises.max() > curvature * (1.0 + 1e-9) + rounding:
+            wrong = (
+                f"says that its curvature is at most {curvature:g} over margins up to "
+                f"{margin:g}, but its slope rises by {rises.max():g} for a margin of 1; correct "
+                "its curvature_bound, which sets the step size."
+            )
+        if wrong:
+            raise ValueError(f"{loss!r} {wrong}")
 
 
 class PairGradient:
@@ -137,14 +133,9 @@ class PairGradient:
     """
 
     def __init__(
-        self,
-        Z: Vector,
-        signs: Vector,
-        *,
-        radius: float,
-        n_examples: int | None = None,
+        self, Z: Vector, signs: Vector, *, radius: float, n_examples: int | None = None,
         loss: PairLoss | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._loss = Logistic() if loss is None else loss
         self._positive = Z[signs > 0]
         self._negative = Z[signs < 0]
@@ -254,12 +245,10 @@ class AllPairsGradient(Mechanism):
         for t in range(self.n_steps):
             slope = loss.slope_bound(length * float(np.linalg.norm(w)))
             noisy, release = release_vector(
-                gradient(w),
-                name=f"pair gradient, step {t + 1}",
+                gradient(w), name=f"pair gradient, step {t + 1}",
                 sensitivity=moved * length * slope / setting.n_examples * relative_slack,
-                mu=mu,
-                noise=noise,
-            )
+                mu=mu, noise=noise,
+            )  # fmt: skip
             releases.append(release)
             w = domain.project(w - step_size * noisy)
         return PrivateFit(w, tuple(releases))

@@ -113,39 +113,16 @@ class Meetings:
             )
 
     def descend(
-        self,
-        pair_sum: PairSum,
-        move: Callable[[Vector, Vector], Vector],
-        start: Vector,
-        *,
-        clip: float,
-        setting: PublicSetting,
-        noise: NoiseSource,
-        persons: OneRowEach | None = None,
-        first: int = 0,
-    ) -> tuple[list[Vector], list[Release]]:
+        self, pair_sum: PairSum, move: Callable[[Vector, Vector], Vector], start: Vector, *,
+        clip: float, setting: PublicSetting, noise: NoiseSource,
+        persons: OneRowEach | None = None, first: int = 0,
+    ) -> tuple[list[Vector], list[Release]]:  # fmt: skip
         """Take all steps; return the iterate after each pass, and one release for each pass.
 
-        Parameters
-        ----------
-        pair_sum : callable
-            Returns the sum of the clipped pair gradients of a batch, as a vector. It gets the
-            index of the row in each place (those beyond the table are rows that are not there),
-            the borders of the cells, and the iterate.
-        move : callable
-            Returns the next iterate, given the present one and the noisy mean over pairs.
-        start : ndarray
-            The first iterate.
-        clip : float
-            The largest length C of a pair's gradient.
-        setting : PublicSetting
-            The public facts.
-        noise : NoiseSource
-            The source of the noise and of the secret order.
-        persons : OneRowEach, optional
-            The persons that meet in the place of rows.
-        first : int, default=0
-            Number of passes that were made before, for the names of the releases.
+        `pair_sum` gets the index of the row in each place (those beyond the table are rows that are
+        not there), the borders of the cells, and the iterate. `move` returns the next iterate,
+        given the present one and the noisy mean over pairs. `clip` is the largest length C of a
+        pair's gradient, `persons` meet in the place of rows, and `first` passes were made before.
         """
         n = setting.n_examples
         batches, counts = self.batches(n), self.n_pairs(n)
@@ -159,12 +136,9 @@ class Meetings:
             for cuts, count in zip(batches, counts, strict=True):
                 rows = order[cuts[0] : cuts[-1]]
                 noisy, release = release_vector(
-                    pair_sum(rows, cuts - cuts[0], w),
-                    name="pair gradients",
-                    sensitivity=sensitivity,
-                    mu=mu,
-                    noise=noise,
-                )
+                    pair_sum(rows, cuts - cuts[0], w), name="pair gradients",
+                    sensitivity=sensitivity, mu=mu, noise=noise,
+                )  # fmt: skip
                 dimension += release.dimension
                 w = move(w, noisy / count)
             iterates.append(w)
@@ -344,14 +318,9 @@ class NoisySGD(ByMeetings):
         return Meetings(n_passes, self.n_batches, self.n_partners)
 
     def fit(
-        self,
-        Z: Vector,
-        signs: Vector,
-        *,
-        setting: PublicSetting,
-        noise: NoiseSource,
-        persons: NDArray[np.int64] | None = None,
-    ) -> PrivateFit:
+        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource,
+        persons: Persons = None,
+    ) -> PrivateFit:  # fmt: skip
         """Learn privately; see `Mechanism.fit`, and `CentredStatistics.fit` for `persons`."""
         self.check(setting)
         learn = {"margin": self._score, "distance": self._metric, "difference": self._regression}
@@ -457,12 +426,9 @@ class NoisySGD(ByMeetings):
             exact = np.array([math.fsum(parts * shares[known]), math.fsum(shares[known])])
             moved = 2.0 if setting.neighbours == "replace" else math.sqrt(2.0)
             noisy, release = release_vector(
-                exact,
-                name=f"sum of clipped errors and number of examples, round {k + 1} of 2",
-                sensitivity=moved * relative_slack,
-                mu=mu * math.sqrt(0.5),
-                noise=noise,
-            )
+                exact, name=f"sum of clipped errors and number of examples, round {k + 1} of 2",
+                sensitivity=moved * relative_slack, mu=mu * math.sqrt(0.5), noise=noise,
+            )  # fmt: skip
             releases.append(release)
             # The number is public within a unit of noise; less than half of it says nothing.
             count = max(float(noisy[1]), 0.5 * release.noise_scale, 1.0)

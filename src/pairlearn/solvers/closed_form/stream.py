@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A stream of mapped rows, learned by tables of moments in blocks (`past`).
 
-Rows are collected in a block of 128, later of 256, or of two rows a feature. When a block is full it is learned,
-the scores that all memories gave its rows choose the memory, and from time to time folds of kept
-rows choose the ridge. Then the coefficients of all memories are found, which score the rows of the
-next block. Blocks begin at fixed places of the stream, so that chunks do not matter, nor when
-somebody asks for a model. A model is made of all rows, those of the open block included.
+Rows are collected in a block of 128, later 256, or of two rows a feature. When a block is full it
+is learned, the scores that all memories gave its rows choose the memory, and from time to time
+folds of kept rows choose the ridge. Then the coefficients of all memories are found, which score
+the rows of the next block. Blocks begin at fixed places of the stream, so that neither chunks
+matter, nor when somebody asks for a model. A model is made of all rows, those of the open block
+included.
 """
 
 from __future__ import annotations
