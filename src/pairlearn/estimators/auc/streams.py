@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 
 from pairlearn.estimators.auc.composition import Before, Composition, Task
 from pairlearn.estimators.auc.many import check_decisions_between
+from pairlearn.estimators.auc.pair_streams import PairStreams
 from pairlearn.estimators.auc.predictions import AUCPredictions
-from pairlearn.estimators.auc.ways.pair_streams import PairStreams
 from pairlearn.estimators.shared.decisions import as_rule
 from pairlearn.estimators.shared.examples import (
     check_known,
