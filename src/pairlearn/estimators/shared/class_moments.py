@@ -39,12 +39,7 @@ FLOATS = [np.float64, np.float32]
 
 @dataclass(frozen=True)
 class ClassSystems:
-    """The linear systems of any number of classes, from their means, covariances and weights.
-
-    `pairlearn.ClassMoments` learns two classes chunk by chunk and gives the minimiser of least
-    norm where there are several. Here all examples of a fold are at hand, features are scaled, and
-    every ridge is tried: a small share of the trace keeps each system regular.
-    """
+    """The linear systems of any number of classes, from their means, covariances and weights."""
 
     means: Vector
     covariances: Vector
