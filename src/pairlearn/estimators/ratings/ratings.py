@@ -173,13 +173,7 @@ class PairwiseRatings(RatedVotes, Storable, BaseEstimator):  # type: ignore[misc
 
         Parameters
         ----------
-        a, b, outcome : array-like of shape (n,)
-            As in `fit`.
-        sample_weight : array-like of shape (n,), optional
-            As in `fit`.
-        groups : array-like of shape (n,), optional
-            As in `fit`.
-        covariates : array-like of shape (n,) or (n, m), optional
+        a, b, outcome, sample_weight, groups, covariates : array-like
             As in `fit`.
 
         Returns
