@@ -432,36 +432,14 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         return self._linear_scores(X, self.coef_, self.features_)
 
     def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean NDCG@k over queries, at most 1; without queries, the pair accuracy.
-
-        Parameters
-        ----------
-        X, y, qid : array-like
-            As in `fit`; NDCG needs grades of at least 0.
-
-        Returns
-        -------
-        float
-            The measure.
-        """
+        """Return the mean NDCG@k over queries, at most 1; without queries, the pair accuracy."""
         scores = self.predict(X)
         if qid is None:
             return pair_accuracy(y, scores)
         return ndcg(y, scores, qid=qid, k=self.k, gain=self.gain)
 
     def pair_accuracy(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean over queries of the share of pairs in the right order.
-
-        Parameters
-        ----------
-        X, y, qid : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        float
-            The share, between 0 and 1.
-        """
+        """Return the mean over queries of the share of pairs in the right order."""
         return pair_accuracy(y, self.predict(X), qid=qid)
 
     def _parts(self) -> tuple[SGD, PairLoss]:

@@ -539,18 +539,7 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         return hazard.survival(scores, asked)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the concordance index of the predicted risks, with the ranker's `ipcw` and `tau`.
-
-        Parameters
-        ----------
-        X, y, sample_weight : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        float
-            1 for a perfect order, 1/2 for chance.
-        """
+        """Return the concordance index of the predicted risks, with the own `ipcw` and `tau`."""
         return self._metric()(y, self.predict(X), sample_weight=sample_weight)
 
 
