@@ -178,10 +178,11 @@ class RunningScales:
                 first, change = done, None
             count = min(m - done, self._next - self.n_seen, first + longest - done)
             noted = min(count, self._unnoted - self.n_seen)
-            if noted > 0 and isinstance(rows, CsrRows):
-                self._note_sparse(rows.part(slice(done, done + noted)))
-            elif noted > 0:
-                self._note_dense(rows.X[done : done + noted].astype(np.float64))
+            some = slice(done, done + noted)
+            if noted > 0 and isinstance(rows, DenseRows):
+                self._note_dense(rows.X[some].astype(np.float64))
+            elif noted > 0 and isinstance(rows, CsrRows):
+                self._note_sparse(rows.part(some))
             self.n_seen += count
             done += count
             if self.n_seen < self._next:
