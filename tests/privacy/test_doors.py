@@ -23,10 +23,10 @@ from pairlearn.models.record import ModelFileError
 from pairlearn.privacy.accounting.certificate import accounting_problems
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
 from pairlearn.privacy.accounting.ledger import Budget, PrivacyLedger, Spend
+from pairlearn.privacy.evaluation import select_privately
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.selection import select_privately
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
 
@@ -240,7 +240,7 @@ def test_permute_and_flip_has_its_law(monkeypatch):
     # Two models with utilities 1/2 and 0 of n = 2: exponent epsilon / 2, so the worse one is
     # chosen if it comes first and its coin shows heads, with probability exp(-epsilon/2) / 2.
     noise = NoiseSource(seed=np.random.default_rng(0))
-    monkeypatch.setattr("pairlearn.privacy.selection.paid_noise", lambda *_, **__: noise)
+    monkeypatch.setattr("pairlearn.privacy.evaluation.paid_noise", lambda *_, **__: noise)
     scores, epsilon, n = [[2.0, 1.0], [1.0, 2.0]], 1.0, 1500
     worse = sum(select_privately(scores, [1, -1], epsilon=epsilon) for _ in range(n))
     expected = n * np.exp(-epsilon / 2) / 2

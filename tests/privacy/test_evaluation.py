@@ -163,7 +163,7 @@ def law_of_two(table, signs, who, epsilon):
         coins = Coins(seed=0)
         coins.order, coins.chance = order, 1.0
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("pairlearn.privacy.selection.paid_noise", lambda *_, **__: coins)  # noqa: B023
+            patch.setattr("pairlearn.privacy.evaluation.paid_noise", lambda *_, **__: coins)  # noqa: B023
             first = select_privately(table, signs, epsilon=epsilon, groups=who)
         law[first] += 0.5 * coins.chance
         law[1 - first] += 0.5 * (1.0 - coins.chance)
