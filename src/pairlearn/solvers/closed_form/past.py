@@ -148,7 +148,7 @@ def directions(
     their classes, as in Fisher's discriminant; without, the sum of the covariances of the classes.
     Where rounding hides the solution the scores are NaN.
     """
-    means, covariances = table.means, table.covariances
+    means, covariances = table.means_and_covariances
     if counts is not None:
         shares = 2.0 * counts / counts.sum(axis=-1, keepdims=True)
         covariances = covariances * shares[..., np.newaxis, np.newaxis]
@@ -163,14 +163,13 @@ def directions(
 
 def _solved(matrices: Vector, rights: Vector) -> Vector:
     """Return the solution of each system; NaN for a matrix that is not positive definite."""
-    try:
-        np.linalg.cholesky(matrices)
-        return np.asarray(np.linalg.solve(matrices, rights[..., np.newaxis])[..., 0])
-    except np.linalg.LinAlgError:
-        if len(matrices) == 1:
-            return np.full_like(rights, np.nan)
-    each = zip(matrices[:, np.newaxis], rights[:, np.newaxis], strict=True)
-    return np.concatenate([_solved(*system) for system in each])
+    from scipy.linalg import lapack
+
+    found = np.empty(rights.shape)
+    for place, (matrix, right) in enumerate(zip(matrices, rights, strict=True)):
+        _, solution, info = lapack.dposv(matrix, right, lower=1)
+        found[place] = np.nan if info else solution
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +193,10 @@ class RecentScores:
 
     def _placements(self) -> tuple[Vector, Vector]:
         """Return the share of the other class on the right side of each score."""
-        wins = 0.5 + 0.5 * np.sign(self.positives[:, np.newaxis] - self.negatives)
-        return wins.mean(axis=1), wins.mean(axis=0)
+        pairs = list(zip(self.positives.T, self.negatives.T, strict=True))
+        ahead = [_share_below(p, np.sort(q)) for p, q in pairs]
+        behind = [1.0 - _share_below(q, np.sort(p)) for p, q in pairs]
+        return np.stack(ahead, axis=1), np.stack(behind, axis=1)
 
     def best(self) -> int:
         """Return the place of the longest memory that is as good as the best."""
@@ -221,6 +222,12 @@ class RecentScores:
         return scores, np.arange(len(scores)) < len(self.positives)
 
 
+def _share_below(scores: Vector, others: Vector) -> Vector:
+    """Return the share of sorted others below each score; equal ones count half."""
+    sides = others.searchsorted(scores, "left") + others.searchsorted(scores, "right")
+    return np.asarray(sides / (2.0 * len(others)))
+
+
 @dataclass(frozen=True, eq=False)
 class Past:
     """Tables of the rows so far, one for each half-life, and the rows that are kept.
@@ -233,7 +240,7 @@ class Past:
     #: Numbers of positives and negatives by half-life, without their weights.
     counts: Vector
     #: The point that rows are measured from, the mean of the first block; None before it.
-    origin: Vector | None
+    origin: Any
     low: Vector
     high: Vector
     #: Blocks of kept rows, each with the number of rows when it had been learned.
@@ -274,11 +281,6 @@ class Past:
         return (*self.held[sum(sizes[1:]) >= HELD :], (n, block))
 
     @property
-    def _origin(self) -> Vector:
-        assert self.origin is not None
-        return self.origin
-
-    @property
     def knows_both(self) -> bool:
         """Whether the longest memory has rows of both classes."""
         return bool((self.counts[0] > 0.0).all())
@@ -288,7 +290,7 @@ class Past:
         features = self.settings.features
         if not self.settings.scaled:
             return np.ones(features.n_outputs)
-        means = table.means + self._origin
+        means = table.means + self.origin
         return scale_for(features, table.weights, means, table.variances, self.low, self.high)
 
     def directions(self, choice: Choice) -> Directions:
@@ -308,13 +310,13 @@ class Past:
 
     def _from_zero(self, found: Directions) -> Directions:
         """Return directions of rows as they are, not as seen from the origin."""
-        return found._replace(middle=found.middle + found.weights @ self._origin)
+        return found._replace(middle=found.middle + found.weights @ self.origin)
 
     def folds(self, *, repeated: bool, every: bool) -> Iterator[tuple[Table, Vector, Block]]:
         """Yield the longest memory without a fold of the kept rows: table, counts, and the fold.
 
-        Folds are dealt within classes in order of arrival. If both classes are frequent one fold is
-        enough, unless `every` one is asked for. Those of a rare class may be dealt `repeated`ly.
+        If both classes are frequent one fold is enough, unless `every` one is asked for. Those of a
+        rare class may be dealt `repeated`ly.
         """
         if not self.held:
             return
@@ -336,7 +338,7 @@ class Past:
             for k in range(n_folds if every or rarer < FISHER_BELOW else min(n_folds, 1)):
                 held, own = block.take(fold == k), left[fold == k]
                 gone = Table.none(len(self.low)).plus(
-                    held.Z - self._origin, held.y < 0, held.weight * own
+                    held.Z - self.origin, held.y < 0, held.weight * own
                 )
                 rest = self.table[0] - gone
                 counts = self.counts[0] - [own[held.y == sign].sum() for sign in (1, -1)]
@@ -377,10 +379,8 @@ class Past:
     def window(self, choice: Choice, recent: RecentScores, memory: int) -> Window:
         """Return scores relative to that halfway between the classes, labels and weights.
 
-        No score is of an example that its model had learned: in-sample scores are too sure, most of
-        all with many features and few rows. While everything is remembered they are those of folds
-        of the kept rows, else those of recent examples before they were learned. Only an example
-        that is alone in its class cannot be held out.
+        No score is of an example that its model had learned, but for one that is alone in its
+        class: they are those of folds of the kept rows, or of recent examples if memory is short.
         """
         margin = self.settings.margin
         if memory:
@@ -399,6 +399,9 @@ class Past:
             scores, positive, weight = (np.concatenate(own) for own in zip(*parts, strict=True))
             if 0 < positive.sum() < len(positive):
                 return scores, positive, as_counts(weight)
+        if not self.held:  # after a restart
+            nothing = np.empty(0)
+            return nothing, nothing > 0.0, nothing
         found, rows = self.directions(choice), Block.joined(tuple(own for _, own in self.held))
         scores = found.scores(rows.Z)[:, 0] * found.factor(0, margin)
         return scores, rows.y > 0, as_counts(rows.weight)

@@ -21,14 +21,13 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.losses import LOSSES, PairLoss, SquaredHinge
 from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.closed_form.moments import ClassMoments, check_covariances
 from pairlearn.solvers.closed_form.table import MomentValues, Table
 from pairlearn.solvers.exact.newton import SquaredHingeMean, newton
-from pairlearn.solvers.exact.span import Span
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.support import check_parts
@@ -50,6 +49,64 @@ _MOST_PRECONDITIONED = 1_000
 #: With at most this many features, Newton's method minimises the squared hinge: one Newton
 #: iteration then costs as much as a few of L-BFGS.
 _NEWTON = 32
+
+#: Up to so many dense rows have a span, if features are at least `_WIDER` times as many.
+_FEW = 1_000
+_WIDER = 2
+#: Sparse rows have a span if there are more features than this.
+_MANY = 1_000
+#: So few sparse rows have a span. Its basis is dense, and takes at most as many times their memory.
+_FEW_SPARSE = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """X' = Q R with Q' Q = I, where X has as many columns as are not all zero.
+
+    With w = Q v the scores X w are R' v, and ||w|| = ||v||. So what depends on scores and on ||w||
+    is a function of v, on the rows of R', which are as many as they are long.
+    """
+
+    #: The columns that are not zero.
+    columns: slice | NDArray[np.int64]
+    Q: Vector
+    #: R', the rows in these coordinates.
+    rows: DenseRows
+    n_features: int
+
+    @classmethod
+    def of(cls, rows: Rows) -> Span | None:
+        """Return the span of few rows with many features, None for other rows."""
+        n, d = rows.shape
+        columns: slice | NDArray[np.int64] = slice(None)
+        if isinstance(rows, DenseRows):
+            if not (n <= _FEW and _WIDER * n <= d):
+                return None
+            X = rows.X.astype(np.float64, copy=False)
+        else:
+            if n > _FEW_SPARSE or d <= _MANY:
+                return None
+            # A mask is linear in d; np.unique hashes, which costs more for each the more there are.
+            found = np.zeros(d, dtype=np.bool_)
+            found[rows.indices] = True
+            columns = np.flatnonzero(found)
+            X = rows.matrix[:, columns].toarray().astype(np.float64, copy=False)
+        Q, R = np.linalg.qr(X.T)
+        return cls(columns, Q, DenseRows(np.ascontiguousarray(R.T)), d)
+
+    def inside(self, w: Vector) -> Vector:
+        """Return the coordinates of the part of w that lies in the span."""
+        return np.asarray(w[self.columns] @ self.Q)
+
+    def outside(self, w: Vector) -> Vector:
+        """Return the part of w that is orthogonal to all rows."""
+        return w - self.to_w(self.inside(w))
+
+    def to_w(self, v: Vector) -> Vector:
+        """Return Q v."""
+        w = np.zeros(self.n_features)
+        w[self.columns] = self.Q @ v
+        return w
 
 
 @dataclass(frozen=True)
@@ -183,8 +240,13 @@ class PairObjective:
         return type(self._loss) is SquaredHinge and is_dense and self._rows.shape[1] <= _NEWTON
 
     @cached_property
-    def _products(self) -> _Products:
-        return _Products(self._rows)
+    def _matrix(self) -> Any:
+        rows = self._rows
+        return rows.matrix if isinstance(rows, CsrRows) else rows.X.astype(np.float64, copy=False)
+
+    @cached_property
+    def _transposed(self) -> Any:
+        return self._matrix.T  # SciPy would build it for every product
 
     @cached_property
     def _mean(self) -> ScoreLoss:
@@ -225,12 +287,19 @@ class PairObjective:
             beyond = self.anchor if ridge > 0.0 else w_start
             return span.to_w(v) + (0.0 if beyond is None else span.outside(beyond)), n_evaluations
         if self._by_newton:
-            X, positive = self._products.X, self._y > 0
+            X, positive = self._matrix, self._y > 0
             settings |= {"weight": self._weight, "margin": self._loss.parameter}
             w, n_evaluations = newton(X, positive, ridge, w_start, **settings)
             stopped = n_evaluations == max_iterations
         else:
-            w, n_evaluations, stopped = self._descend(ridge, w_start, tolerance, max_iterations)
+            moments = self._moments
+            if w_start is None:
+                d = self._rows.shape[1]
+                w_start = np.zeros(d) if moments is None else moments.solve(ridge=ridge)
+            risk = partial(self._risk, ridge=ridge)
+            w, n_evaluations, stopped = descend(
+                risk, w_start, self._scatter, ridge=ridge, **settings
+            )
         if stopped:
             warn_caller(
                 f"The search stopped after {max_iterations} iterations; raise max_iterations.",
@@ -238,26 +307,10 @@ class PairObjective:
             )
         return w, n_evaluations
 
-    def _descend(
-        self, ridge: float, w_start: Vector | None, tolerance: float, max_iterations: int
-    ) -> tuple[Vector, int, bool]:
-        moments = self._moments
-        if w_start is None:
-            d = self._rows.shape[1]
-            w_start = np.zeros(d) if moments is None else moments.solve(ridge=ridge)
-        return descend(
-            partial(self._risk, ridge=ridge),
-            w_start,
-            self._scatter,
-            ridge=ridge,
-            tolerance=tolerance,
-            max_iterations=max_iterations,
-        )
-
     def _risk(self, w: Vector, ridge: float) -> tuple[float, Vector]:
         """Return the objective without ridge ||w||^2, and its gradient."""
-        value, slopes = self._mean(self._products.scores(w))
-        return value, self._products.combine(slopes)
+        value, slopes = self._mean(np.asarray(self._matrix @ w, dtype=np.float64))
+        return value, np.asarray(self._transposed @ slopes, dtype=np.float64)
 
 
 def descend(
@@ -334,28 +387,6 @@ def pair_mean(loss: PairLoss, positive: Mask, weight: Vector | None = None) -> S
         return value, factor * pair_risk_gradient(loss, scores, y, sample_weight=weight)
 
     return evaluate
-
-
-class _Products:
-    """X w and X' g, for dense and sparse rows."""
-
-    def __init__(self, rows: Rows) -> None:
-        if isinstance(rows, CsrRows):
-            import scipy.sparse
-
-            self.X: Any = scipy.sparse.csr_array(
-                (rows.data, rows.indices, rows.indptr), shape=rows.shape
-            )
-        else:
-            self.X = rows.X.astype(np.float64, copy=False)
-        # SciPy builds a new matrix for every product from the left.
-        self._transposed = self.X.T
-
-    def scores(self, w: Vector) -> Vector:
-        return np.asarray(self.X @ w, dtype=np.float64)
-
-    def combine(self, slopes: Vector) -> Vector:
-        return np.asarray(self._transposed @ slopes, dtype=np.float64)
 
 
 def _lower(scatter: Vector, ridge: float) -> Vector:

@@ -1,14 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A ranker by risk, from survival times that may be censored.
+r"""A ranker by risk, from survival times that may be censored.
 
 `fit` minimises the loss over all comparable pairs (`_minimise`) or descends on single ones
-(`_descend`); `hazard` turns scores into chances of survival.
+(`_descend`).
+
+A ranker's score has an order and no scale. A proportional hazard with the score as its only feature
+gives it one:
+
+.. math:: P(T > t \mid s) = \exp\left(-H(t) \, e^{b (s - c) / r}\right), \qquad
+          H(t) = \sum_{t_i \le t} \frac{v_i}{\sum_{j : t_j \ge t_i} v_j e^{b (s_j - c) / r}},
+
+with c and r the mean and the standard deviation of the training scores, v the weights, and the sum
+over events. The slope b maximises Cox's partial likelihood (ties by Breslow's method) with a normal
+prior of standard deviation 5. The prior keeps b finite where the score separates all pairs, and
+changes nothing that matters elsewhere.
+
+References
+----------
+N. Breslow, Discussion of Professor Cox's paper, Journal of the Royal Statistical Society B 34,
+1972.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,7 +50,6 @@ from pairlearn.estimators.shared.solvers import (
 )
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import weigh
-from pairlearn.estimators.survival.hazard import Hazard, fit_hazard
 from pairlearn.features import FeatureMap
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.metrics.concordance import (
@@ -48,7 +64,6 @@ from pairlearn.pairings import (
     ClassReservoirs,
     GivenPairs,
     ListedPairs,
-    Pairing,
     PreviousOfQuery,
     PreviousOpposite,
 )
@@ -68,6 +83,90 @@ _ENOUGH = 2_000
 _JUDGED = 20_000
 #: Pairings by classes, queries or lists, which survival times do not have.
 _BY_CLASSES = (ClassReservoirs, GivenPairs, ListedPairs, PreviousOfQuery, PreviousOpposite)
+
+#: The standard deviation of the prior of the slope.
+_PRIOR = 5.0
+_MOST_STEPS = 200
+#: The most that the first step changes the slope; a search that goes on doubles it.
+_LONGEST_STEP = 2.0
+#: The largest difference of two exponents whose sums may be made without their logarithms.
+_RANGE = 600.0
+
+
+@dataclass(frozen=True, eq=False)
+class Hazard:
+    """The hazard of a score: its slope by the score, and the cumulative baseline hazard.
+
+    `times` are the times of events, in order, and `cumulative` the hazard until each, of an example
+    with the score `centre`.
+    """
+
+    slope: float
+    centre: float
+    times: Vector
+    cumulative: Vector
+
+    def survival(self, scores: Vector, times: Vector) -> Vector:
+        """Return the chance to survive each of the times, in a row for each score."""
+        place = np.searchsorted(self.times, times, side="right")
+        hazard = np.concatenate(([0.0], self.cumulative))[place]
+        # a risk beyond e^700 leaves no chance, and one below e^-700 no danger
+        risk = np.exp(np.clip(self.slope * (scores - self.centre), -700.0, 700.0))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(-np.multiply.outer(risk, hazard)))
+
+
+def fit_hazard(scores: Vector, event: NDArray[np.bool_], time: Vector, weight: Vector) -> Hazard:
+    """Return the hazard of training scores."""
+    total = float(weight.sum())
+    centre = float(weight @ scores) / total
+    spread = float(np.sqrt(weight @ (scores - centre) ** 2 / total))
+    order = np.argsort(-time, kind="stable")
+    z = (scores[order] - centre) / spread if spread > 0.0 else np.zeros(len(scores))
+    v, times = weight[order], time[order]
+    # the last position of each time: all who are still there at it come until then
+    until = np.searchsorted(-times, -times, side="right") - 1
+    at = np.flatnonzero(event[order])
+    n_events = float(v[at].sum())
+
+    def moments(slope: float) -> tuple[float, float, Vector]:
+        """Return the first two derivatives of the log likelihood, and the sums over those there."""
+        lift = float((slope * z).max())
+        if lift - float((slope * z).min()) <= _RANGE:
+            risk = v * np.exp(slope * z - lift)
+            sums = [np.cumsum(risk * power)[until[at]] for power in (np.ones(len(z)), z, z * z)]
+            mean, square = sums[1] / sums[0], sums[2] / sums[0]
+            logs = np.log(sums[0]) + lift
+        else:  # beside an outlier all others would count as nothing
+            with np.errstate(divide="ignore"):
+                height, risk = np.log(z - z.min()), np.log(v) + slope * z
+            powers = (risk, risk + height, risk + 2.0 * height)
+            sums = [np.logaddexp.accumulate(power)[until[at]] for power in powers]
+            logs, up, square = sums[0], np.exp(sums[1] - sums[0]), np.exp(sums[2] - sums[0])
+            mean = up + z.min()
+            square = square - up**2 + mean**2
+        first = float(v[at] @ (z[at] - mean)) - slope / _PRIOR**2
+        second = float(v[at] @ np.maximum(square - mean**2, 0.0)) + 1.0 / _PRIOR**2
+        return first, second, np.asarray(logs)
+
+    slope, longest, low, high = 0.0, _LONGEST_STEP, -np.inf, np.inf
+    for _ in range(_MOST_STEPS):
+        first, second, _sums = moments(slope)
+        low, high = (slope, high) if first > 0.0 else (low, slope)
+        step = float(np.clip(first / second, -longest, longest))
+        if abs(first / second) > longest:
+            longest *= 2.0
+        settled = abs(first) <= 1e-10 * n_events or abs(step) <= 1e-12
+        if not settled and not low < slope + step < high:
+            step = 0.5 * (low + high) - slope  # the likelihood is concave: its top lies between
+        slope += step
+        if settled:
+            break
+    there = moments(slope)[2]
+    jumps = v[at] * np.exp(-there)
+    distinct, place = np.unique(times[at], return_inverse=True)
+    cumulative = np.asarray(np.cumsum(np.bincount(place, jumps, len(distinct))), dtype=np.float64)
+    return Hazard(slope / spread if spread > 0.0 else 0.0, centre, distinct, cumulative)
 
 
 class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[misc]
@@ -353,29 +452,25 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
     ) -> Fitted:
         """Return the average of Algorithm 1 over compared pairs."""
         metric = self._metric()
-        equal = bool((weight == 1.0).all())
+        weights = np.empty(0) if (weight == 1.0).all() else weight
 
         def judge(test: Places, scores: Vector) -> float:
-            return metric(labels[test], scores, sample_weight=None if equal else weight[test])
+            return metric(labels[test], scores, sample_weight=weight[test])
 
         def folds() -> list[tuple[Places, Places]]:
             splits = self._folds(labels, rng, "step size", "SGD(step_size=0.1)")
             return [(train, test[:_JUDGED]) for train, test in splits]
 
-        def pairing_of(part: Places | None) -> Pairing:
-            return PAIRINGS.make(solver.pairing)
-
-        none = np.empty(0)
         return descend(
             Problem(LinearScore(), loss, EarlierEvent(weighed=self.ipcw)),
             solver,
             rows,
             pair_labels(labels, metric, weight),
-            none if equal else weight,
+            weights,
             rng,
             owner="SurvivalRanker",
-            pairing_of=pairing_of,
-            distance=lambda rows: mean_pair_distance(rows, none if equal else weight),
+            pairing_of=lambda part: PAIRINGS.make(solver.pairing),
+            distance=lambda rows: mean_pair_distance(rows, weights),
             folds=folds,
             judge=judge,
         )
@@ -389,20 +484,20 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         event, share = labels["event"], self.validation_fraction
         n_events = int(np.count_nonzero(event))
         n_folds = min(max(round(1.0 / share), 2), n_events)
-        folds = []
+        splits = []
         if n_folds > 1:
             # Without a censored example, or with few, there is only one kind to deal.
-            few = len(event) - n_events < n_folds
-            kind = np.zeros(len(event)) if few else event
+            kind = np.zeros(len(event)) if len(event) - n_events < n_folds else event
             splitter = StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))
             splits = list(splitter.split(np.zeros((len(event), 1)), kind))
-            for split in splits[: 1 if share * n_events >= _ENOUGH else None]:
-                try:
-                    for part in split:
-                        comparable_pairs(labels[part], self.tau)
-                except ValueError:
-                    continue  # too few events for this fold
+        folds = []
+        for split in splits[: 1 if share * n_events >= _ENOUGH else None]:
+            try:
+                for part in split:
+                    comparable_pairs(labels[part], self.tau)
                 folds.append(split)
+            except ValueError:
+                continue  # too few events for this fold
         if not folds:
             raise ValueError(
                 f"y holds too few events ({n_events}) to choose a {what} on held-out folds; give "
@@ -419,8 +514,8 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
     def predict_survival_function(self, X: Any, times: ArrayLike | None = None) -> Vector:
         """Return the chance to survive given times, by proportional hazards of the score.
 
-        The ranker learns an order only. The chances come from Breslow's estimate for the training
-        scores, see `pairlearn.estimators.survival.hazard`; they assume proportional hazards.
+        The chances come from Breslow's estimate for the training scores (`hazard`), by proportional
+        hazards; the ranker itself learns an order only.
 
         Parameters
         ----------
@@ -438,9 +533,7 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         hazard = Hazard(
             self.hazard_slope_, self.hazard_centre_, self.event_times_, self.cumulative_hazard_
         )
-        if times is None:
-            return hazard.survival(scores, self.event_times_)
-        asked = np.asarray(times, dtype=np.float64)
+        asked = np.asarray(self.event_times_ if times is None else times, dtype=np.float64)
         if asked.ndim != 1 or not (asked <= self.last_time_).all():
             raise ValueError(
                 "times must be a vector of times up to the largest one in training, "
@@ -453,12 +546,8 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : structured array, data frame or array-like of shape (n_samples, 2)
-            Events and times, as in `fit`.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
+        X, y, sample_weight : array-like
+            As in `fit`.
 
         Returns
         -------
@@ -472,11 +561,9 @@ def pair_labels(y: NDArray[Any], metric: ConcordanceIndex, weight: Vector) -> Ve
     r"""Return the labels by which `EarlierEvent` compares stored examples.
 
     They are signed times from the smallest on, or, with ``ipcw``, signed weights: the weight
-    :math:`\hat G(t)^{-2}` of a pair does not fall with t. Where it stays the same, each later time
-    gets the next larger floating-point number, so that labels order the examples as times do. A
-    weight is too large by at most n units in its last place, 2.2e-10 of it for a million examples.
-    Weights are divided by their mean over the events, so that a step size means the same with and
-    without them. Events at or after tau carry the sign of those without an event.
+    :math:`\hat G(t)^{-2}` of a pair does not fall with t, and where it stays the same, each later
+    time gets the next larger floating-point number. Weights are divided by their mean over the
+    events, so that a step size means the same with and without them.
     """
     event = comparable_pairs(y, metric.tau).event
     if not metric.ipcw:
