@@ -110,7 +110,7 @@ class ColumnEncoder(ABC):
     describe = ""
 
     def __init__(self, name: str, missing: str | float = "auto") -> None:
-        self.name, self.missing = name, missing
+        self.name, self.missing = name, missing if isinstance(missing, str) else float(missing)
 
     @abstractmethod
     def read(self, column: Series) -> tuple[Any, Mask]:
@@ -198,7 +198,7 @@ class NumberColumn(ColumnEncoder):
     ) -> None:
         super().__init__(name, missing)
         self.form, self.unit, self.nothing = form, unit, nothing
-        self.median = missing if isinstance(missing, float) else 0.0
+        self.median = self.missing if isinstance(self.missing, float) else 0.0
 
     @property
     def unread(self) -> str:  # type: ignore[override]

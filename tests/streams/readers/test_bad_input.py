@@ -8,7 +8,6 @@ import gzip
 import io
 import lzma
 import os
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -150,15 +149,6 @@ def test_bad_rows_are_refused_one_by_one():
     strict = csv_reader(io.BytesIO(text), SCHEMA, strict=True)
     with pytest.raises(ReadError, match=r"^BytesIO:3: column 'a': 'x' is not a number \(strict"):
         list(strict)
-
-
-def test_only_the_first_few_refusals_are_kept():
-    text = b"a,target\n" + b"x,0\n" * 5000 + b"1,1\n"
-    reader = csv_reader(io.BytesIO(text), SCHEMA)
-    [chunk] = reader
-    assert len(chunk) == 1
-    assert reader.refusals.count == 5000
-    assert len(reader.refusals.first) == 5
 
 
 def test_a_line_of_ten_megabytes(tmp_path):
@@ -308,41 +298,12 @@ def test_times_beyond_those_of_python_are_categories_too(tmp_path, kind):
     assert X[0].any()
 
 
-@pytest.mark.parametrize("column", ["a", "q", "target"])
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-def test_what_signals_in_a_table_is_refused_without_a_warning(tmp_path, column, kind):
-    signals = np.zeros(4, dtype=kind)
-    signals.view(np.uint64 if kind is np.float64 else np.uint32)[1] = (
-        0x7FF0_0000_0000_0001 if kind is np.float64 else 0x7F80_0001
-    )
-    columns = {name: np.array([0.0, 1.0, 0.0, 1.0], dtype=kind) for name in ("a", "q", "target")}
-    pq.write_table(pa.table({**columns, column: signals}), tmp_path / "a.parquet")
-    for classes in (None, (0.0, 1.0)):
-        schema = Schema(label="target", qid="q", features=("a",), classes=classes)
-        reader = open_reader(tmp_path / "a.parquet", schema)
-        [chunk] = reader
-        assert chunk.lines.tolist() == [1, 3, 4]
-
-
 def test_a_query_is_read_as_a_text():
     text = 'q,a,y\n1,2,0\n01,3,1\n2.0,3,1\n+2,3,1\n "3",1,0\n"3",3,0\n-0,1,0\n0,1,0\n'
     reader = csv_reader(io.BytesIO(text.encode()), Schema(label="y", qid="q"))
     [chunk] = reader
     assert chunk.qid[[0, 2, 4, 5, 7]].tolist() == [1, 2, 3, 3, 0]
     assert len(set(chunk.qid.tolist())) == 7  # 01, +2 and -0 are other texts
-
-
-@pytest.mark.parametrize("label", [None, 0])
-def test_a_label_that_signals_is_refused_without_a_warning(tmp_path, label):
-    X = np.ones((3, 2), dtype=np.float32)
-    X.view(np.uint32)[2, 0] = 0x7F80_0001
-    np.save(tmp_path / "X.npy", X if label == 0 else np.ones((3, 1)))
-    np.save(tmp_path / "y.npy", X[:, 0])
-    y = None if label == 0 else tmp_path / "y.npy"
-    reader = NpyReader(tmp_path / "X.npy", y, label=label)
-    [chunk] = reader
-    assert chunk.lines.tolist() == [1, 2]
-    assert reader.position.refusals.count == 1
 
 
 def test_names_inside_of_a_type_stay_in_one_line(tmp_path):
@@ -371,10 +332,3 @@ def test_long_names_of_columns_are_cut_in_messages(tmp_path):
     assert sum(len(chunk.X) for chunk in reader) == 1
     assert reader.refusals.count == 1
     assert len(reader.refusals.first[0].reason) < 200
-
-
-def test_a_position_of_an_absurd_reader_is_refused_in_a_short_line():
-    reader = open_reader(io.BytesIO(b"a,y\n1,0\n2,1\n"), Schema(label="y"), format="csv")
-    with pytest.raises(ReadError, match="this is table") as error:
-        reader.restore(replace(reader.position, format=5000 * "x"))
-    assert len(str(error.value)) < 300

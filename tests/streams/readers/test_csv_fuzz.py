@@ -71,24 +71,6 @@ def test_many_random_doubles_and_ties():
     assert [bits(x) for x in got] == [bits(float(text)) for text in texts]
 
 
-def test_every_shape_of_plain_decimals():
-    """All numbers of digits before and after the point, around where the fast path ends."""
-    rng = random.Random(2)
-    texts = []
-    for before in range(19):
-        for after in range(22):
-            for sign in ("", "-", "+"):
-                digits = "".join(rng.choice("0123456789") for _ in range(before + after))
-                plain = f"{sign}{digits[:before]}.{digits[before:]}"
-                texts += [plain] if before + after else []
-                texts += [plain.replace("0", "9"), plain.replace(".", "")] * (before > 0)
-                texts += [f"{sign}{'0' * before}.{'0' * after}"] if before + after else []
-                power = rng.choice(["e-01", "E+00", "e5", "e+012", "e-0000003", "e22", "E-300"])
-                texts += [plain + power] if before + after else []
-    got = read_numbers(texts)
-    assert [bits(x) for x in got] == [bits(float(text)) for text in texts]
-
-
 @pytest.mark.parametrize(
     "text",
     ["2.2250738585072014e-308", "4.9406564584124654e-324", "2.4703282292062327e-324", "1e-400",
@@ -137,41 +119,6 @@ def test_block_borders_change_nothing(text, block):
             text_module._BYTES = old
 
     assert read(block) == read(1 << 20)
-
-
-@pytest.mark.parametrize("block", [4096, 4097, 5000, 12_288, 1 << 16])
-@pytest.mark.parametrize("piece", [100, 4095, 4096, 5000, 1 << 20])
-def test_whole_pages_bring_the_same_rows(block, piece, monkeypatch):
-    """Blocks of more than a page are read by pages, to places that begin a cache line."""
-    rng = random.Random(block + piece)
-    rows = [[float(k), rng.gauss(0, 1), float(k % 2)] for k in range(1000)]
-    lines = [",".join(map(repr, row)) for row in rows]
-    for k in rng.sample(range(1000), 9):
-        lines[k] += " " * rng.randint(1, 3 * block)
-    text = "a,b,y\n" + "\n".join(lines) + "\n"
-    monkeypatch.setattr(text_module, "_BYTES", block)
-    reader = csv_reader(Pieces(text.encode(), piece), Schema(label="y"))
-    chunks = list(reader)
-    assert [[*x, y] for c in chunks for x, y in zip(c.X.tolist(), c.y, strict=True)] == rows
-
-
-class Pieces(io.RawIOBase):
-    """A pipe that gives at most `size` bytes at a time."""
-
-    name = "pipe"
-
-    def __init__(self, data, size):
-        self._data = data
-        self._size = size
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        part = self._data[: min(self._size, len(buffer))]
-        self._data = self._data[len(part) :]
-        buffer[: len(part)] = part
-        return len(part)
 
 
 ODD_TEXT = st.text(alphabet='ab01,"\n\r.', max_size=80).map(str.encode)
