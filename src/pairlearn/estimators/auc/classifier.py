@@ -81,7 +81,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
     solver : str or Solver, default="auto"
         "sgd" (`SGD`: the paper's algorithms), "exact" (`Exact`: the minimiser, for data in
         memory), "moments" (`Moments`: the square loss from class moments, in one pass), or a
-        solver of your own. "auto" is exact for few examples, moments for Fourier features and
+        solver of your own. "auto" is exact where that is cheap, moments for Fourier features and
         streams, and else descent; the guide "What auto does" has the rules.
     scaling : "auto" or None, default="auto"
         "auto" divides each feature by its standard deviation, but at least by a tenth of its
