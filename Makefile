@@ -116,7 +116,7 @@ test-spark: $(VENV)/.test
 test-postgres: $(VENV)/.test
 	test -n "$$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" || { command -v apt-get >/dev/null && \
 		$(SUDO) apt-get install --yes --no-install-recommends postgresql; } || true
-	$(BIN)/python -m pytest -q -rs -m slow tests/cluster/sql/test_postgresql.py
+	$(BIN)/python -m pytest -q -rs -m slow tests/cluster/test_postgresql.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

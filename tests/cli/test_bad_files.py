@@ -41,10 +41,7 @@ def train(folder, capsys, name="d.csv", *more):
         (b"a,b,y\n1,2\n3\n4,5,6,7\n", "no usable row: 3 rows refused; first:"),
         (b"1,2,0\n3,4,1\n", "pass --set reading.header=false"),
         (b"a,b,y\n1,2,0\n3,4,0\n", "has the label 0, and two are needed"),
-        (
-            b"a,b,y\n1,2,0\n3,4,1\n5,6,2\n",
-            "has the labels 0, 1, 2, and two are needed",
-        ),
+        (b"a,b,y\n1,2,0\n3,4,1\n5,6,2\n", "has the labels 0, 1, 2, and two are needed"),
         (b"a,b,y\n1,2,no\n3,4,yes\n5,6,perhaps\n", "two are needed; name two with --classes"),
         (b"a,b,y\n" + b"1" * 10_000_000 + b"\n", "no usable row: 1 row refused"),
         (b"\x1f\x8b\x08\x00garbage", "it is damaged or cut short"),
@@ -80,17 +77,6 @@ def test_standard_input_is_read_alone(data, tmp_path, capsys, monkeypatch):
         assert "standard input is read alone; name files" in captured.err
 
 
-def test_a_directory_and_a_missing_file(tmp_path, capsys):
-    (tmp_path / "folder").mkdir()
-    status, _, err = train(tmp_path, capsys, "folder")
-    assert status == 1
-    assert "folder" in err
-    assert err.count("\n") == 1
-    status, _, err = train(tmp_path, capsys, "none.csv")
-    assert (status, err.count("\n")) == (1, 1)
-    assert "does not exist; check the path" in err
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
 def test_a_file_that_may_not_be_read(tmp_path, capsys):
     (tmp_path / "d.csv").write_text(GOOD)
@@ -98,31 +84,6 @@ def test_a_file_that_may_not_be_read(tmp_path, capsys):
     status, _, err = train(tmp_path, capsys)
     assert status == 1
     assert "permission denied; run `chmod u+r" in err
-
-
-@pytest.mark.thorough
-def test_bad_permissions_as_another_user(tmp_path):
-    """The superuser reads everything, so the program gives up that right first."""
-    if os.geteuid() != 0:
-        pytest.skip("covered by the test before")
-    (tmp_path / "d.csv").write_text(GOOD)
-    (tmp_path / "d.csv").chmod(0)
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == 0 and not folder.stat().st_mode & 0o001:
-            folder.chmod(folder.stat().st_mode | 0o011)
-    code = (
-        "import os, sys\n"
-        "from pairlearn.cli.program import program\n"
-        "from pairlearn.cli.running import run\n"
-        "import pairlearn.cli.shared.output, pairlearn.estimators.auc.classifier\n"
-        "os.setuid(65534)\n"
-        f"sys.exit(run(program, ['train', {str(tmp_path / 'd.csv')!r}, '--label', 'y', '-o', "
-        f"{os.devnull!r}]))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
-    assert "permission denied" in done.stderr.lower()
-    assert done.stderr.count("\n") == 1
 
 
 def test_some_bad_rows_are_counted(tmp_path, capsys):
@@ -275,7 +236,7 @@ def test_models_that_cannot_be_used(command, model, tmp_path, capsys):
     for arguments, message in (
         (["none", "d.csv"], "none does not exist"),
         (["d.csv", "d.csv"], "not a model file"),
-        (["cut", "d.csv"], "its checksum is wrong"),
+        (["cut", "d.csv"], "cut short or damaged"),
         (["strange", "d.csv"], "unknown to this version"),
         (["m", "none.csv", "--label", "a"], "none.csv does not exist"),
         (["m", "three.csv", "--label", "q"], "has no label column 'q'"),
@@ -314,8 +275,8 @@ def test_options_that_a_format_does_not_have(tmp_path, capsys, monkeypatch):
         (["train", "d.svm", "-o", "n", "--set", "reading.header=false"], "not for svmlight"),
         (["predict", "m", "d.svm", "--set", "reading.header=false"], "not for svmlight"),
         (["predict", "m", "d.svm", "--set", "reading.text=a"], "is for tables in files"),
-        (["evaluate", "m", "d.svm", "--confidence", "0.5"], "--confidence is for AUC of two"),
-        (["evaluate", "m", "d.svm", "--report", "page"], "--report is for AUC of two"),
+        (["evaluate", "m", "d.svm", "--confidence", "0.5"], "--confidence is for AUC;"),
+        (["evaluate", "m", "d.svm", "--report", "page"], "--report is for AUC;"),
     ):
         assert run(program, arguments) == 2, arguments
         err = capsys.readouterr().err

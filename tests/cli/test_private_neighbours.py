@@ -51,9 +51,9 @@ AWKWARD = {
     "digits of others": "\u0663\u0661,1_000,yes,{who},1 000".encode(),
     "a header again": HEADER,
 }
-#: The floating-point numbers of a release, and labels that are predicted with them.
+#: The floating-point numbers of a release, their digest, and labels that are predicted with them.
 RELEASED = re.compile(
-    r"[-+]?\d+\.\d+(e[-+]?\d+)?|[-+]?\d+e[-+]?\d+|(?<=#,#,)(yes|no)$", re.MULTILINE
+    r"\b[0-9a-f]{64}\b|[-+]?\d+\.\d+(e[-+]?\d+)?|[-+]?\d+e[-+]?\d+|(?<=#,#,)(yes|no)$", re.MULTILINE
 )
 
 

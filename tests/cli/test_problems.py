@@ -9,14 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from pairlearn import (
-    OnlineLearner,
-    PairwiseRanker,
-    load_model,
-    ndcg,
-    pair_accuracy,
-    roc_auc,
-)
+from pairlearn import OnlineLearner, PairwiseRanker, load_model, ndcg, pair_accuracy, roc_auc
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
 from pairlearn.metrics import error_entropy

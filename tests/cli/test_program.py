@@ -137,7 +137,7 @@ def test_an_empty_name_is_not_the_present_folder(arguments, capsys):
 def test_a_damaged_model(model, capsys):
     model.write_bytes(model.read_bytes()[:-1])
     assert run(program, ["inspect", str(model)]) == 1
-    assert "its checksum is wrong" in capsys.readouterr().err
+    assert "cut short or damaged" in capsys.readouterr().err
 
 
 def raising(error):

@@ -145,64 +145,6 @@ def test_interrupted_and_resumed_is_the_same_model(stream, tmp_path):
     assert made == {"c", "c.previous", "halves", "whole"}
 
 
-class Counted(io.BytesIO):
-    """Bytes that count how often and how much of them is read."""
-
-    calls = looked_at = 0
-
-    def readline(self, limit=-1):
-        line = super().readline(limit)
-        self.calls += 1
-        self.looked_at += len(line)
-        return line
-
-
-#: n -> bytes that are about n times as long.
-HOSTILE_LINES = {
-    "a line without an end": lambda n: b"a" * (100 * n),
-    "an open text": lambda n: b'{"x": {"' + b"\\\\" * (50 * n),
-    "deep lists": lambda n: b"[" * (100 * n) + b"\n",
-    "lines just too long": lambda n: (b"1" * 201 + b"\n") * n,
-    "empty lines": lambda n: b"\n" * n,
-    "labels of nothing": lambda n: b'{"id": 7, "y": 1}\n' * n,
-    "examples that wait": lambda n: b"".join(b'{"id": %d, "x": {"a": 1}}\n' % k for k in range(n)),
-    "long numbers": lambda n: (b'{"x": {"a": %s}, "y": 1}\n' % (b"9" * 150)) * n,
-}
-
-
-@pytest.mark.parametrize("kind", HOSTILE_LINES)
-def test_lines_take_work_for_their_bytes(kind, monkeypatch):
-    """Bytes read and calls made, at two sizes."""
-    from pairlearn.cli.stream import Conversation, _lines, _reply
-    from pairlearn.streams.named import NamedLearner
-    from pairlearn.streams.progressive import ProgressiveAUC
-
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO()))
-    calls = 0
-
-    def count(frame, event, argument):
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    found = []
-    for n in (20, 20, 160):  # the first time something may be loaded
-        data = HOSTILE_LINES[kind](n)
-        file = Counted(data)
-        talk = Conversation(NamedLearner(step_size=0.1), ProgressiveAUC(10), 5)
-        calls = 0
-        sys.setprofile(count)
-        try:
-            for line in _lines(file, 200):
-                _reply(talk, line, False)
-        finally:
-            sys.setprofile(None)
-        assert file.looked_at == len(data)
-        assert file.calls <= len(data) // 200 + data.count(b"\n") + 3
-        assert len(talk.waiting) <= 5
-        found.append(calls)
-    assert found[2] <= 8.5 * found[1] + 100
-
-
 def test_a_checkpoint_of_another_window_is_refused(stream):
     stream(LINES, "--checkpoint", "c", "--window", "50")
     status, _, err = stream(LINES, "--checkpoint", "c")
@@ -283,21 +225,6 @@ def test_extreme_numbers_are_answered(stream, value):
     assert status == 0, err
     assert len(answers) == 200
     assert all(0 <= answer["probability"] <= 1 for answer in answers)
-
-
-@pytest.mark.parametrize("value", [1e40, 1e59])
-def test_one_huge_value_among_others(stream, value):
-    """It is learned or left out; its neighbours are learned, and the model stays finite."""
-    huge = json.dumps({"id": 0, "x": {"a": value, "b": 1.0}, "y": 0})
-    lines = [*LINES, huge, *LINES]
-    arguments = ("--loss", "square", "--set", "solver.step_size=1", "-o", "m", "--json")
-    status, answers, err = stream(lines, *arguments)
-    assert status == 0, err
-    assert len(answers) == 201
-    facts = json.loads(err.splitlines()[-1])
-    assert facts["learned"] + facts["not_learned"] == 201
-    assert facts["not_learned"] < 100
-    assert all(map(math.isfinite, AUCClassifier.load("m").coef_[0]))
 
 
 def test_a_model_that_diverges_does_not_end_it(stream):

@@ -39,21 +39,6 @@ def own_folder(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["pairlearn"])
 
 
-def test_a_share_of_another_model_is_said(tmp_path, capsys):
-    n, d, rng = 1200, 8, np.random.default_rng(0)
-    y = (np.arange(n) < 10).astype(int)
-    X = rng.normal(size=(n, d))
-    X[y == 1] += 1.0 / np.sqrt(d)
-    X = X @ (0.6 ** np.arange(d)[:, None] * np.linalg.qr(rng.normal(size=(d, d)))[0])
-    header = ",".join([*(f"c{k}" for k in range(d)), "y"])
-    np.savetxt("t.csv", np.c_[X, y], delimiter=",", header=header, comments="", fmt="%.6g")
-    out, _ = call(
-        capsys, "train", "t.csv", "--label", "y", "--model", "linear", "-o", "m", "--json"
-    )
-    settings = json.loads(out)["settings"]
-    assert 0.0 < float(settings["share of Fisher's discriminant"]) <= 1.0
-
-
 def test_json_has_every_coefficient_where_names_repeat(tmp_path, capsys):
     levels = ["(other)", "blue", "red"]
     rows = "".join(f"{levels[k % 3]},{k * k % 17},{k // 3 % 2}\n" for k in range(60))
@@ -112,16 +97,6 @@ def test_real_files(name, tmp_path, capsys):
     entry = json.loads(out.splitlines()[0])
     assert list(entry) == ["line", *ids, *map(str, fitted.classes_)]
     assert sum(list(entry.values())[-2:]) == pytest.approx(1.0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", real_files.FILES)
-def test_compare_real_files(name, tmp_path, capsys):
-    file, label = real_files.FILES[name](tmp_path, np.random.default_rng(7))
-    out, _ = call(capsys, "compare", file, "--label", label)
-    for method in ("auto", "curves", "trees", "stack", "logistic", "gradient-boosting"):
-        assert method in out
-    assert (tmp_path / f"{name}-report" / "index.html").exists()
 
 
 @pytest.mark.thorough
@@ -599,42 +574,6 @@ def test_a_stream_of_parquet_with_numbers_that_are_texts(kind, tmp_path, capsys)
     call(capsys, "train", "p", "--label", "y", "--fit", "stream", "-o", "m")
     out, err = call(capsys, "evaluate", "m", "p", "--json")
     assert (json.loads(out)["rows"], err) == (100, "")
-
-
-@pytest.mark.parametrize("how", ["auto", "stream"])
-def test_lines_that_end_in_a_carriage_return(tmp_path, capsys, how):
-    """Files of old Macs, and of spreadsheets that save for them."""
-    rows = "".join(f"{37 * k % 11},{17 * k % 7},{k % 2}\n" for k in range(60))
-    for name, end in (("unix.csv", "\n"), ("mac.csv", "\r")):
-        (tmp_path / name).write_bytes(("a,b,y\n" + rows).replace("\n", end).encode())
-        call(capsys, "train", name, "--label", "y", "--fit", how, "-o", f"{name}.model")
-    scores = [
-        call(capsys, "predict", "unix.csv.model", name)[0].splitlines()
-        for name in ("unix.csv", "mac.csv")
-    ]
-    assert scores[0] == scores[1]
-    assert len(scores[0]) == 61
-
-
-def test_a_line_of_delimiters_alone(tmp_path, capsys):
-    (tmp_path / "commas.csv").write_text("," * 300_000 + "\n")
-    _, err = call(capsys, "train", "commas.csv", "--label", "y", status=1)
-    assert "has no label column 'y'; its columns: 'column 1'" in err
-
-
-def test_a_metric_of_many_columns_is_refused_in_our_words(tmp_path, capsys, rng):
-    X, y = rng.normal(size=(12, 400)).round(1).astype(str), np.arange(12) % 2
-    X[3, 5] = ""  # a compiled reader takes no gaps
-    X[:, 7] = np.where(y, "red", "blue")
-    lines = [",".join([*row, str(label)]) for row, label in zip(X, y, strict=True)]
-    header = ",".join([*(f"c{k}" for k in range(400)), "y"])
-    (tmp_path / "wide.csv").write_text("\n".join([header, *lines]) + "\n")
-    train = ["train", "wide.csv", "--label", "y", "--problem", "metric", "-o", "m"]
-    _, err = call(capsys, *train, status=2)
-    assert "takes dense ones; these are sparse" in err
-    assert "--set reading.features=A,B" in err
-    assert not (tmp_path / "m").exists()
-    call(capsys, *train, "--set", "reading.features=c0,c1,c2")
 
 
 def test_a_number_for_a_column_with_a_name(tmp_path, capsys):

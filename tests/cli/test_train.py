@@ -390,81 +390,6 @@ def test_export_onnx(kind, data, tmp_path, capsys):
 # ------------------------------------------------------------------------------------- stream
 
 
-def as_text(lines):
-    return "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
-
-
-@pytest.fixture
-def stream(tmp_path, capsys, monkeypatch):
-    """Run the command in this process, in the folder of the test."""
-    monkeypatch.chdir(tmp_path)
-
-    def run_here(lines, *arguments):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(as_text(lines).encode())))
-        code = run(program, ["stream", *arguments])
-        captured = capsys.readouterr()
-        return code, [json.loads(line) for line in captured.out.splitlines()], captured.err
-
-    return run_here
-
-
-@pytest.mark.thorough
-def test_stream_learns_as_it_goes(stream, tmp_path, rng):
-    x = rng.normal(size=600)
-    lines = []
-    for k, value in enumerate(x):
-        y = int(value + 0.3 * rng.normal() > 0)
-        if k % 3:
-            lines.append({"id": k, "x": {"a": value, f"n{k % 5}": 1.0}, "y": y})
-        else:  # the label comes later
-            lines.append({"id": k, "x": {"a": value}})
-            lines.append({"id": k, "y": bool(y)})
-    half = len(lines) // 2
-    done = subprocess.run(
-        [sys.executable, "-m", "pairlearn", "stream", "-o", "whole"],
-        input=as_text(lines), capture_output=True, text=True, check=False, cwd=tmp_path,
-    )  # fmt: skip
-    whole = done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
-    assert whole[0] == 0
-    assert [entry["id"] for entry in whole[1]] == list(range(600))
-    assert "600 examples learned, AUC 0.9" in whole[2]
-    late = slice(300, 600)
-    scores = [entry["score"] for entry in whole[1]][late]
-    assert np.corrcoef(scores, x[late])[0, 1] > 0.9
-    assert all(0 <= entry["probability"] <= 1 for entry in whole[1])
-    # in two halves with a checkpoint, in another process: the same model
-    first = stream(lines[:half], "--checkpoint", "c")
-    second = stream(lines[half:], "--checkpoint", "c", "-o", "halves")
-    assert "going on from c" in second[2]
-    assert first[1] + second[1] == whole[1]
-    assert (tmp_path / "halves").read_bytes() == (tmp_path / "whole").read_bytes()
-    other = stream([], "--checkpoint", "c", "--set", "solver.step_size=1")
-    assert other[0] == 1
-    assert "was made with" in other[2]
-    record = read_model(tmp_path / "whole")
-    assert set(record.feature_names) == {"a", "n0", "n1", "n2", "n3", "n4"}
-
-
-def test_stream_refuses_lines_one_by_one(stream):
-    bad = ["no json", "[1]", '{"id": 1}', '{"x": [1]}', '{"x": {"a": "b"}}', '{"x": {"a": NaN}}',
-           '{"id": 9, "y": 1}', '{"x": {"a": 1}, "y": 7}', '{"x": {}, "z": 1}',
-           '{"id": [1], "x": {}}']  # fmt: skip
-    good = {"id": 0, "x": {"a": 1.0}, "y": 1}
-    code, answers, err = stream([*bad, good])
-    assert code == 0
-    assert answers[-1]["id"] == 0
-    assert "1 examples learned" in err
-    assert f"lines refused: {len(bad)}" in err
-    assert "line 1 refused: it is not JSON" in err
-    assert "Traceback" not in err
-    code, _, err = stream(["no json"], "--strict")
-    assert code == 1
-    assert "line 1: it is not JSON" in err
-    code, _, err = stream([], "-o", "m")
-    assert code == 1
-    assert "no labelled example came" in err
-
-
 # ------------------------------------------------------------------------------------ privacy
 
 
@@ -576,22 +501,3 @@ def test_a_sorted_file_is_shuffled(files, sorted_file, capsys):
     _, err = judged("m5", *descent, "--set", "stream.forget=1000")
     assert "the order of the examples" in err
     assert bounded <= shuffled + 0.01
-
-
-def test_odd_buffers_are_refused(files, capsys):
-    for odd in ("some", "1", "-3"):
-        _, err = call(
-            capsys,
-            "train",
-            files / "train.csv",
-            "--label",
-            "y",
-            "-o",
-            files / "m",
-            "--fit",
-            "stream",
-            "--set",
-            f"stream.shuffle_buffer={odd}",
-            status=2,
-        )
-        assert "shuffle_buffer must be" in err

@@ -7,7 +7,7 @@ import pytest
 from pairlearn import MetricLearner
 from pairlearn.estimators import MetricSGD
 from pairlearn.estimators.metric import descent
-from pairlearn.estimators.metric.start import Differences, start_from, unit_step
+from pairlearn.estimators.metric.start import start_from, unit_step
 from pairlearn.losses import DistanceHinge
 from pairlearn.metrics import roc_auc
 from pairlearn.scores import MahalanobisScore
@@ -77,8 +77,9 @@ def test_start_and_unit_of_weighted_pairs_are_those_of_repeated_ones(kind):
     loss, X = DistanceHinge(), rng.normal(size=(30, 3)) * [1.0, 2.0, 5.0]
     weight, pair_weight = rng.integers(1, 4, (2, 30))
     v = X - np.roll(X, 1, axis=0)
-    weighted = Differences(v, pair_weight.astype(float))
-    repeated = Differences(np.repeat(v, pair_weight, axis=0), np.empty(0))
+    n = pair_weight.sum()
+    weighted = v, pair_weight / n
+    repeated = np.repeat(v, pair_weight, axis=0), np.full(n, 1.0 / n)
     assert unit_step(score, loss, weighted) == pytest.approx(unit_step(score, loss, repeated))
     a = start_from(score, loss, "identity", X, weighted, weight=weight.astype(float))
     b = start_from(score, loss, "identity", np.repeat(X, weight, axis=0), repeated)

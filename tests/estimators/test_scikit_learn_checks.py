@@ -100,7 +100,7 @@ ONE_CLASS = (
     "any others, and the direction is noise."
 )
 #: Public arguments that have no default; without the seed no check could be repeated.
-PUBLIC = {"epsilon": 1000.0, "bounds": (-10.0, 10.0), "random_state": 0}
+PUBLIC = {"epsilon": 1e6, "bounds": (-10.0, 10.0), "random_state": 0}
 
 #: Each estimator with what it does not pass.
 ESTIMATORS = [

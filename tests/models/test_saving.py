@@ -18,11 +18,9 @@ from pairlearn import (
     Exact,
     PartialArea,
     PrivateAUCClassifier,
-    PrivateAUCContinual,
-    PrivateMetricLearner,
     Threshold,
 )
-from pairlearn.losses import LOSSES, DistanceLogistic, Hinge, Square
+from pairlearn.losses import LOSSES, Hinge, Square
 from pairlearn.models import (
     ModelFileError,
     ModelRecord,
@@ -35,7 +33,6 @@ from pairlearn.models import (
 from pairlearn.models.file import dump_model
 from pairlearn.models.parts import decode, encode
 from pairlearn.pairings import FifoBuffer
-from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
 from pairlearn.schedules import InverseTime
 
 
@@ -170,52 +167,6 @@ def test_a_private_model_holds_what_was_released(data, tmp_path):
         load_model(tmp_path / "bare")
 
 
-def test_a_private_metric_holds_what_was_released(data, tmp_path):
-    X, y = data
-    mechanism = NoisySGD(loss=DistanceLogistic(), n_passes=2)
-    model = PrivateMetricLearner(1.0, bounds=(-4.0, 4.0), labels=(0, 1), mechanism=mechanism)
-    model.fit(X, y).save(tmp_path / "m")
-    record = read_model(tmp_path / "m")
-    assert set(record.arrays) == {"components", "bounds"}
-    assert record.certificate == model.certificate_.to_dict()
-    assert record.provenance == {"rows_seen": 300}
-    assert not {"random_state", "ledger"} & set(record.parameters)
-    loaded = PrivateMetricLearner.load(tmp_path / "m")
-    assert loaded.transform(X).tobytes() == model.transform(X).tobytes()
-    assert loaded.certificate_ == model.certificate_
-    assert loaded.labels == (0, 1)
-    assert loaded.mechanism is None  # The file does not hold its constants.
-    assert loaded.get_feature_names_out().tolist() == model.get_feature_names_out().tolist()
-    loaded.save(tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
-    with pytest.raises(ModelFileError, match="release without noise"):
-        model.save(tmp_path / "m", provenance={"data_fingerprint": "ab"})
-    write_model(tmp_path / "bare", replace(record, certificate=None))
-    with pytest.raises(ModelFileError, match="needs a certificate"):
-        load_model(tmp_path / "bare")
-    other = {**record.certificate, "mechanism": "statistics"}
-    write_model(tmp_path / "bare", replace(record, certificate=other))
-    with pytest.raises(ModelFileError, match="certificate names 'statistics'"):
-        load_model(tmp_path / "bare")
-    arrays = {**record.arrays, "components": np.ones((2, 4))}
-    with pytest.raises(ModelFileError, match="has shape"):
-        write_model(tmp_path / "bare", replace(record, arrays=arrays))
-
-
-@pytest.mark.parametrize("kind", ["stream", "metric"])
-@pytest.mark.thorough
-def test_loading_a_private_model_needs_no_import_before(kind, data, tmp_path):
-    X, y = data
-    if kind == "stream":
-        model = PrivateAUCContinual(300, 1, bounds=(-4.0, 4.0)).fit(X, y)
-    else:
-        model = PrivateMetricLearner(bounds=(-4.0, 4.0)).fit(X, y)
-    model.save(tmp_path / "m")
-    code = f"from pairlearn.models import load_model; print(load_model({str(tmp_path / 'm')!r}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(f"{type(model).__name__}(")
-
-
 def test_the_wrong_estimator(data, tmp_path):
     X, y = data
     AUCClassifier(solver=SGD(step_size=0.1), random_state=0).fit(X, y).save(tmp_path / "m")
@@ -304,44 +255,6 @@ def test_names_of_classes_are_taken_once_in_all_registers():
 @pytest.mark.parametrize("value", [(1, 2), [1.5, None], {0: "a"}, -np.inf, "text", np.float64(2.5)])
 def test_values_survive(value):
     assert decode(encode(value, "x"), "x") == value
-
-
-@pytest.mark.parametrize("kind", ["ranker", "ranker stream", "entropy", "metric", "metric pairs"])
-def test_the_other_estimators(kind, data, tmp_path):
-    from pairlearn import SGD, EntropyRegressor, MetricLearner, PairwiseRanker
-    from pairlearn.estimators import MetricSGD
-    from pairlearn.losses import Welsch
-
-    X, y = data
-    if kind.startswith("ranker"):
-        model = PairwiseRanker(solver=SGD(n_passes=1), random_state=0)
-        learn = model.partial_fit if "stream" in kind else model.fit
-        learn(X, X[:, 0].round(), qid=np.arange(300) // 10)
-        methods = ("predict",)
-    elif kind.startswith("entropy"):
-        solver, window = SGD(n_passes=1), Welsch(bandwidth=0.5)
-        model = EntropyRegressor(window, bandwidth=None, solver=solver, random_state=0)
-        model.fit(X, X[:, 0] + y)
-        methods = ("predict",)
-    else:
-        model = MetricLearner(
-            solver=MetricSGD(n_passes=1), random_state=0, rank=2, parameterization="low_rank"
-        )
-        if "pairs" in kind:
-            model.fit(X.reshape(150, 2, 4), np.where(y[::2] == y[1::2], 1, -1))
-        else:
-            model.fit(X, y)
-        methods = ("transform",)
-    model.save(tmp_path / "m")
-    loaded = load_model(tmp_path / "m")
-    assert type(loaded) is type(model)
-    for method in methods:
-        assert getattr(loaded, method)(X).tobytes() == getattr(model, method)(X).tobytes()
-    assert hasattr(loaded, "threshold_") == hasattr(model, "threshold_")
-    kept = {k: v for k, v in model.get_params().items() if k != "random_state"}
-    assert {k: v for k, v in loaded.get_params().items() if k != "random_state"} == kept
-    loaded.save(tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
 
 
 WRONG_VALUES = {

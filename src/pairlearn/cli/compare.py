@@ -129,7 +129,6 @@ def command(
 
 
 def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
-    """Return a table as a data set, and say what its columns were taken for."""
     import numpy as np
 
     from pairlearn.cli.fit_report import decided_lines
@@ -159,7 +158,6 @@ def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
 
 
 def _text(comparison: Comparison, store: Path) -> str:
-    """Return the tables of a comparison: AUC, differences and costs."""
     from pairlearn.experiments.comparison.tables import (
         auc_rows,
         cost_rows,
@@ -168,19 +166,16 @@ def _text(comparison: Comparison, store: Path) -> str:
     )
     from pairlearn.shown import text_table
 
-    costs = {(row.dataset, row.method): row for row in cost_rows(comparison)}
-    gaps = {(row.dataset, row.method): row for row in difference_rows(comparison)}
+    seconds = [f"{row.all_cpu_seconds:.3g}" for row in cost_rows(comparison)]
+    gaps = {(row.dataset, row.method): row.difference for row in difference_rows(comparison)}
     lines = []
-    for row in auc_rows(comparison):
+    for row, spent in zip(auc_rows(comparison), seconds, strict=True):
         gap, difference = gaps.get((row.dataset, row.method)), ""
         if gap is not None:
-            interval = gap.difference
-            difference = f"{interval.mean:+.4f}"
-            if not math.isnan(interval.low):
-                difference += f" [{interval.low:+.4f}, {interval.high:+.4f}]"
+            ends = "" if math.isnan(gap.low) else f" [{gap.low:+.4f}, {gap.high:+.4f}]"
+            difference = f"{gap.mean:+.4f}{ends}"
         sd = "-" if math.isnan(row.auc.sd) else f"{row.auc.sd:.4f}"
-        seconds = f"{costs[row.dataset, row.method].all_cpu_seconds:.3g}"
-        lines.append((row.dataset, row.method, f"{row.auc.mean:.4f}", sd, difference, seconds))
+        lines.append((row.dataset, row.method, f"{row.auc.mean:.4f}", sd, difference, spent))
     head = ("data set", "method", "AUC", "sd", f"less {comparison.methods[0]}", "CPU s")
     n = len(comparison.results)
     counted = f"{comparison.n_computed} cells computed, {n} in all, in {store}"
@@ -188,7 +183,6 @@ def _text(comparison: Comparison, store: Path) -> str:
 
 
 def _values(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as plain values, with null for NaN."""
     from dataclasses import asdict
 
     from pairlearn.experiments.comparison.tables import auc_rows, cost_rows, difference_rows

@@ -79,7 +79,7 @@ def command(
       pairlearn evaluate model.safetensors test.csv --private --epsilon 1 --delta 1e-6
     """
     if privacy.private:
-        from pairlearn.cli.private.evaluation import evaluate_privately
+        from pairlearn.cli.private.commands import evaluate_privately
 
         refuse_beside_private("model", "data", "confidence", "as_json")
         values, text = evaluate_privately(model, data, confidence, privacy)
@@ -124,7 +124,6 @@ def command(
 
 
 def _scored(model: Any, reader: Any, known: TrainingData) -> Iterator[Scored]:
-    """Yield the labelled chunks with their scores."""
     rows = 0
     with Progress(label="scoring") as bar:
         for scored in score_chunks(model, reader):
@@ -221,7 +220,6 @@ def _thresholds(scores: Vector, labels: Mask) -> list[dict[str, float | str | No
 
 
 def _many_classes(model: Any, reader: Any, confidence: float) -> Answer:
-    """Return how well more than two classes are told apart."""
     import numpy as np
 
     from pairlearn.experiments.report.evaluation import class_page, class_values
@@ -260,7 +258,6 @@ def _many_classes(model: Any, reader: Any, confidence: float) -> Answer:
 
 
 def _codes(model: Any, reader: Any, y: Vector) -> Places:
-    """Return the numbers of the classes that a reader delivers."""
     import numpy as np
 
     if has_codes(reader):
@@ -292,7 +289,6 @@ def _measure(model: Any, reader: Any) -> Answer:
 
 
 def _lines(values: dict[str, Any]) -> list[str]:
-    """Return an evaluation as lines for a person."""
     page = [f"page: {values['page']}"] if "page" in values else []
     if "classes" in values:
         return [*_class_lines(values), *page]

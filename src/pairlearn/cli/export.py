@@ -126,7 +126,6 @@ def _plain_json(model: Any) -> dict[str, Any]:
 
 
 def _pairs_json(model: Any) -> dict[str, Any]:
-    """Return the scores of all pairs of classes."""
     from itertools import combinations
 
     pairs = pairs_of(model, "JSON")

@@ -155,27 +155,23 @@ def _json_line(entry: dict[str, Any]) -> str:
 
 
 def _entries(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
-    """Yield one entry for each row: scores, probabilities and label."""
     name = kind_of(model).result
     columns: dict[str, Any] = {"line": scored.lines.tolist()}
     if scored.scores.ndim == 1:
         columns[name] = scored.scores.tolist()
     else:
-        for k, column in enumerate(scored.scores.T.tolist()):
-            columns[f"{name}{k}"] = column
-    many = len(getattr(model, "classes_", ())) > 2
-    if many:
+        columns |= {f"{name}{k}": part for k, part in enumerate(scored.scores.T.tolist())}
+    if len(getattr(model, "classes_", ())) > 2:
         # Grades have one score; the scores of classes are logarithms of their probabilities.
         logs = scored.scores if scored.scores.ndim == 2 else probabilities_of(model, scored)
         columns["label"] = model.classes_[logs.argmax(axis=1)].tolist()
-        yield from _rows(columns)
-        return
+        return _rows(columns)
     if hasattr(model, "predict_proba"):
         columns["probability"] = probabilities_of(model, scored)[:, 1].tolist()
     # A private model without a threshold does not predict labels.
     if hasattr(model, "classes_") and hasattr(model, "predict"):
         columns["label"] = model.classes_[(scored.scores > 0).astype(int)].tolist()
-    yield from _rows(columns)
+    return _rows(columns)
 
 
 def _probabilities(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
@@ -184,7 +180,7 @@ def _probabilities(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
     for k, label in enumerate(model.classes_.tolist()):
         name = str(label)
         columns[f"{name} (class)" if name in columns else name] = found[:, k].tolist()
-    yield from _rows(columns)
+    return _rows(columns)
 
 
 def _rows(columns: dict[str, Any]) -> Iterator[dict[str, Any]]:

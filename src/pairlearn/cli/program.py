@@ -17,10 +17,7 @@ from pairlearn import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("train", "Train a model on files of any size."),
     "predict": ("predict", "Score data with a model: one line for each row."),
-    "evaluate": (
-        "evaluate",
-        "Evaluate a model on labelled data that it was not trained on.",
-    ),
+    "evaluate": ("evaluate", "Evaluate a model on labelled data that it was not trained on."),
     "rate": ("rate", "Rate players by votes between two of them."),
     "stream": ("stream", "Learn from standard input and score as it goes."),
     "inspect": ("inspect_model", "Show what a model file holds."),

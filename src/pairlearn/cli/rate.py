@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pairlearn.atomic import try_to_write
 from pairlearn.cli.private.options import PrivateOptions, private_options
-from pairlearn.cli.shared.files import OutputPath, read_option
+from pairlearn.cli.shared.files import OutputPath, need_matplotlib, read_option
 from pairlearn.cli.shared.output import emit, json_option, tell
 from pairlearn.cli.shared.reading import Reading, data_argument, format_of, sources_of
 from pairlearn.cli.shared.settings import Named
@@ -90,12 +90,14 @@ def command(data: tuple[str, ...], privacy: PrivateOptions, as_json: bool, **giv
     output, report, confidence = given["output"], given["report"], given["confidence"]
     model = {name: given[name] for name in ("ties", "home", "prior", "half_life")}
     if report is not None:
-        _ready_for_page(report)
+        need_matplotlib()
+        Path(report).mkdir(parents=True, exist_ok=True)
+        try_to_write(Path(report, "index.html"))
     import_scikit_learn()
     if privacy.private:
-        from pairlearn.cli.private.rating import rate_privately
+        from pairlearn.cli.private.commands import rate_privately
 
-        rated, votes, counts, notes = rate_privately(data, columns, privacy, given)
+        rated, votes, counts, notes = rate_privately(data, columns, privacy, given, usual_columns)
         facts = {"privacy": notes[0], "note": notes[1]}
     else:
         for name in ("players", "votes_per_judge", "votes_per_pair"):
@@ -113,17 +115,19 @@ def command(data: tuple[str, ...], privacy: PrivateOptions, as_json: bool, **giv
         rated = PairwiseRatings(**model).fit(counted)
         votes, notes = counted.of_players(), []
         judges = None if counted.groups is None else len(counted.groups)
-        counts, facts = (
-            {"votes": counted.n_votes, "judges": judges},
-            {"refused rows": str(refusals.count)},
-        )
+        counts = {"votes": counted.n_votes, "judges": judges}
+        facts = {"refused rows": str(refusals.count)}
     values = {**_rating_values(rated, votes, confidence), **counts}
     if output is not None:
         origin = {"program": "pairlearn rate --private"} if privacy.private else None
         rated.save(output, **({} if origin is None else {"provenance": origin}))
     if report is not None:
+        from pairlearn.experiments.report.page import write_page
+        from pairlearn.experiments.report.ratings import ratings_page
+
         shown = {"data": ", ".join(data), "votes": _number_of_votes(values), **facts}
-        values["page"] = _write_page(report, rated, values, shown)
+        page = ratings_page(rated, values, title=f"Ratings of {shown['data']}", facts=shown)
+        values["page"] = str(write_page(page, Path(report)))
     emit(values, "\n".join([_rating_text(values), *notes]), as_json=as_json)
     if output is not None:
         tell(f"model: {output}")
@@ -155,13 +159,12 @@ def _counted(
     data: Sequence[str], kind: str, columns: tuple[str, ...] | None, beside: dict[str, str | None],
     half_life: float | None,
 ) -> tuple[Votes, Refusals]:  # fmt: skip
-    """Return the counts of all files, in one pass."""
     from pairlearn.estimators import Votes
     from pairlearn.streams.readers.base import Refusal, Refusals
     from pairlearn.tables import open_table
 
     refusals = Refusals()
-    parts: list[Votes] = []
+    total: Votes | None = None
     n_rows = 0
 
     def refuse(source: str, line: int, reason: str) -> None:
@@ -178,16 +181,12 @@ def _counted(
                 fields = _usable(block, roles, refuse)
                 if fields["a"]:
                     votes = [fields.pop(side) for side in ("a", "b")]
-                    parts.append(Votes.count(*votes, **fields, half_life=half_life))
-                # Neighbours of like size are joined, so that each is added a few times only.
-                while len(parts) > 1 and parts[-2].n_votes <= parts[-1].n_votes:
-                    parts[-2:] = [parts[-2].merge(parts[-1])]
-    if not parts:
+                    part = Votes.count(*votes, **fields, half_life=half_life)
+                    total = part if total is None else total.merge(part)
+    if total is None:
         told = f" ({refusals})" if refusals.count else ""
         raise ValueError(f"{data[0]} holds no vote that can be used{told}; check the file.")
-    while len(parts) > 1:
-        parts[-2:] = [parts[-2].merge(parts[-1])]
-    return parts[0], refusals
+    return total, refusals
 
 
 def _roles(
@@ -283,7 +282,6 @@ def _number(text: str) -> float:
 
 
 def _rating_values(model: RatedVotes, votes: Vector, confidence: float) -> dict[str, Any]:
-    """Return players and effects as plain values; `votes` are those on each player."""
     ranks = model.rank_intervals(confidence)
     on = dict(zip(model.players_.tolist(), votes.tolist(), strict=True))
     players = [
@@ -299,7 +297,6 @@ def _rating_values(model: RatedVotes, votes: Vector, confidence: float) -> dict[
 
 
 def _rating_text(values: Mapping[str, Any]) -> str:
-    """Return the result as a table."""
     from pairlearn.cli.shared.output import safe
     from pairlearn.shown import text_table
 
@@ -322,24 +319,3 @@ def _number_of_votes(values: Mapping[str, Any]) -> str:
     """Return the numbers of votes and judges in words; one that is secret is left out."""
     return " by ".join(f"{values[name]} {name}" for name in ("votes", "judges")
                        if values[name] is not None)  # fmt: skip
-
-
-def _ready_for_page(folder: str) -> None:
-    """Make the folder of a page; refuse it if no page can be made there."""
-    from pairlearn.atomic import try_to_write
-
-    if find_spec("matplotlib") is None:
-        raise click.UsageError("plots need matplotlib; install pairlearn[plot].")
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    try_to_write(Path(folder, "index.html"))
-
-
-def _write_page(
-    folder: str, model: RatedVotes, values: Mapping[str, Any], facts: Mapping[str, str]
-) -> str:
-    """Write the page of ratings into a folder; return its path."""
-    from pairlearn.experiments.report.page import write_page
-    from pairlearn.experiments.report.ratings import ratings_page
-
-    page = ratings_page(model, values, title=f"Ratings of {facts['data']}", facts=facts)
-    return str(write_page(page, Path(folder)))

@@ -99,5 +99,4 @@ def command(
 
 
 def _listed(text: str, what: str) -> tuple[str, ...]:
-    """Return the names between commas, each once."""
     return tuple(dict.fromkeys(split_names(text, what))) if text else ()

@@ -115,7 +115,6 @@ def show_warning(message: Any, *_: Any, **__: Any) -> None:
 
 
 def _run(command: click.Command, arguments: Sequence[str]) -> int:
-    """Run a command; return its exit status."""
     try:
         result = command.main(list(arguments), prog_name="pairlearn", standalone_mode=False)
         sys.stdout.flush()
@@ -173,15 +172,14 @@ def _report(error: Exception, command: click.Command, arguments: Sequence[str]) 
         import traceback
 
         traceback.print_exception(error)
+    line = _one_line(error)
     if isinstance(error, _EXPECTED):
         from pairlearn.cli.shared.output import in_options
 
-        _say(f"error: {in_options(_one_line(error), _options_of(command, arguments))}")
-    else:
-        _say(
-            f"internal error: {type(error).__name__}: {_one_line(error)} "
-            f"(please report it; {TRACEBACK}=1 shows where it happened)"
-        )
+        _say(f"error: {in_options(line, _options_of(command, arguments))}")
+        return
+    _say(f"internal error: {type(error).__name__}: {line} (please report it; {TRACEBACK}=1 shows "
+         "where it happened)")  # fmt: skip
 
 
 def _options_of(command: click.Command, arguments: Sequence[str]) -> set[str]:

@@ -93,7 +93,6 @@ class Conversation:
         self._learn(*self.waiting.pop(key), y)
 
     def _learn(self, x: dict[str, float], score: float, y: Any) -> None:
-        """Learn one example and note its score."""
         from pairlearn.streams.examples import RefusedExampleWarning
         from pairlearn.validation import DivergenceError
 
@@ -292,8 +291,6 @@ def command(
 
 @dataclass(frozen=True, repr=False)
 class _Descent(Part):
-    """The settings ``solver.FIELD``."""
-
     step_size: float | str = "auto"
     radius: float = math.inf
 
@@ -306,7 +303,6 @@ class _Descent(Part):
 
 
 def _learner(loss: str, settings: Settings) -> NamedLearner:
-    """Return a learner with these settings."""
     from pairlearn.streams.named import NamedLearner
 
     solver = build("solver", _Descent(), settings.under("solver"))
@@ -320,20 +316,20 @@ def _learner(loss: str, settings: Settings) -> NamedLearner:
     )
 
 
-def _lines(file: BinaryIO, limit: int = _LONGEST) -> Iterator[str | None]:
-    """Yield lines, None for one that is longer than `limit` bytes.
+def _lines(file: BinaryIO) -> Iterator[str | None]:
+    """Yield lines, None for one that is longer than `_LONGEST` bytes.
 
     A signal only ends the waiting for a line: each line is either dealt with completely, or neither
     learned nor counted.
     """
     while True:
         with stop.open():
-            raw = file.readline(limit + 1)
+            raw = file.readline(_LONGEST + 1)
             if not raw:
                 return
-            short = len(raw) <= limit or raw.endswith(b"\n")
-            while len(raw) > limit and not raw.endswith(b"\n"):
-                raw = file.readline(limit + 1)
+            short = len(raw) <= _LONGEST or raw.endswith(b"\n")
+            while len(raw) > _LONGEST and not raw.endswith(b"\n"):
+                raw = file.readline(_LONGEST + 1)
         # "sig": some shells begin what they pipe with a byte-order mark
         yield raw.decode("utf-8-sig", "replace") if short else None
 
@@ -363,7 +359,6 @@ def _reply(talk: Conversation, line: str | None, strict: bool) -> None:
 
 @contextlib.contextmanager
 def _warnings_told() -> Iterator[None]:
-    """Print the first warnings, one line each."""
     told = 0
 
     def show(message: Any, *_: Any, **__: Any) -> None:
@@ -424,7 +419,6 @@ def _save(talk: Conversation, path: str) -> None:
 
 
 def _resume(talk: Conversation, path: str, as_json: bool) -> None:
-    """Continue from a checkpoint, if there is one."""
     from pairlearn.streams.checkpoint import CheckpointError, read_checkpoint, reason_of
 
     found = read_checkpoint(path)

@@ -142,7 +142,7 @@ def command(
         parts.add(path, value, typed)
     of_stream = settings.under("stream")
     if privacy.private:
-        from pairlearn.cli.private.training import train_privately
+        from pairlearn.cli.private.commands import train_privately
 
         for setting in of_stream.values():
             raise setting.refuse("--private does not learn a stream; leave it out.")
@@ -296,7 +296,6 @@ def _suited(kind: tuple[str, str], X: Any, y: Any) -> tuple[str, str]:
 
 
 def _estimator(kind: str, problem: str, parts: Settings, seed: int) -> Any:
-    """Return the estimator with the settings of the user, not fitted."""
     from pairlearn.estimators.shared.decisions import as_rule
 
     if kind in ("auto", *_FEATURES):
@@ -385,7 +384,6 @@ def _stream_settings(own: Settings) -> StreamSettings:
 
 
 def _lasting(settings: Settings) -> dict[str, str]:
-    """Return the settings that the model depends on."""
     from pairlearn.cli.train_stream import StreamSettings
 
     practical = [f"stream.{name}" for name in StreamSettings.practical]
@@ -393,7 +391,6 @@ def _lasting(settings: Settings) -> dict[str, str]:
 
 
 def _check(problem: str, reading: Reading, parts: Settings, stream: StreamSettings | None) -> None:
-    """Refuse settings that the way of training cannot honour."""
     features = parts["features"].text if "features" in parts else "linear"
     if features == "auto" and problem != "auc":
         raise click.BadParameter(
@@ -444,7 +441,6 @@ def _how(
 
 
 def _output_of(data: tuple[str, ...]) -> str:
-    """Return the model file: in this folder, with the name of the data."""
     if data[0] == "-":
         raise click.UsageError("standard input has no name; name the model with -o.")
     stem = Path(data[0]).name
@@ -458,7 +454,6 @@ def _output_of(data: tuple[str, ...]) -> str:
 def _show_plan(
     data: tuple[str, ...], reading: Reading, problem: str, form: str, as_json: bool
 ) -> None:
-    """Print what the columns are taken for."""
     from pairlearn.cli.fit_report import decided_lines, decided_values
     from pairlearn.tables.fitting import plan_table
 

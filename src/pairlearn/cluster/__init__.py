@@ -29,9 +29,7 @@ _load, __dir__, __all__ = door(
         "scores": "HistogramAUC ModelScores ScoreHistogram score_edges",
         "spark.engine": "OnSpark SparkJobError",
         "spark.ml": "SparkAUCClassifier SparkAUCModel",
-        "sql.dialects": "DIALECTS Dialect",
-        "sql.moments": "TableMoments batch_moments",
-        "sql.reading": "class_moments",
+        "sql": "TableMoments class_moments",
         "statistic": "Mapped RowContent Statistic Together",
     },
 )

@@ -237,7 +237,6 @@ def verify(
 
 
 def _recorded(path: Path) -> Path:
-    """Return the file with the digest that was seen when the data were fetched."""
     return path.with_name(path.name + ".sha256")
 
 

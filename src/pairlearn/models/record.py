@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A fitted model as plain values, the content of a model file, and what each estimator allows.
 
-An estimator registers itself by name when its module is imported. The library's own estimators are
-listed with their modules, which are imported when needed. A file can only name an entry of these
-tables: it never decides what is imported or called.
+An estimator registers itself by name when its module is imported; the library's own modules are
+imported when needed. A file can only name an entry of the register or of a door: it never decides
+what is imported or called.
 """
 
 from __future__ import annotations
@@ -250,27 +250,8 @@ class ModelSpec(NamedTuple):
 
 
 _SPECS: dict[str, ModelSpec] = {}
-#: The modules of the library's own estimators.
-_HOMES = {
-    "AUCClassifier": "estimators.auc.classifier",
-    "AUCStack": "estimators.stack.classifier",
-    "EmbeddingLearner": "torch.embedder",
-    "EntropyRegressor": "estimators.entropy",
-    "MetricLearner": "estimators.metric.learner",
-    "MulticlassAUCClassifier": "estimators.classes.multiclass",
-    "MultilabelAUCClassifier": "estimators.multilabel",
-    "NeuralAUCClassifier": "torch.classifier",
-    "OrdinalAUCClassifier": "estimators.classes.ordinal",
-    "PairwiseRanker": "estimators.ranking.ranker",
-    "PairwiseRatings": "estimators.ratings.ratings",
-    "PrivateAUCClassifier": "estimators.private.auc",
-    "PrivateAUCContinual": "estimators.private.continual",
-    "PrivateEntropyRegressor": "estimators.private.entropy",
-    "PrivateMetricLearner": "estimators.private.metric",
-    "PrivateNeuralAUCClassifier": "torch.private",
-    "PrivateRatings": "estimators.private.ratings",
-    "SurvivalRanker": "estimators.survival.ranker",
-}
+#: The library's own estimators that need torch; the others stand in the door of the estimators.
+_OF_TORCH = ("EmbeddingLearner", "NeuralAUCClassifier", "PrivateNeuralAUCClassifier")
 
 
 def register_model(name: str, spec: ModelSpec) -> None:
@@ -281,13 +262,16 @@ def register_model(name: str, spec: ModelSpec) -> None:
 
 
 def _spec_of(name: str) -> ModelSpec:
-    if name not in _SPECS and name in _HOMES:
-        importlib.import_module(f"pairlearn.{_HOMES[name]}")
     if name not in _SPECS:
-        known = ", ".join(sorted({*_SPECS, *_HOMES}))
+        room = importlib.import_module(
+            f"pairlearn.{'torch' if name in _OF_TORCH else 'estimators'}"
+        )
+        if name in room.__all__:
+            getattr(room, name)  # its module registers it
+    if name not in _SPECS:
         raise ModelFileError(
-            f"it holds a model of {name[:60]!r}, unknown to this version (known: {known}); "
-            "upgrade pairlearn, or import the module that defines it first."
+            f"it holds a model of {name[:60]!r}, unknown to this version; upgrade pairlearn, or "
+            "import the module that defines it first."
         )
     return _SPECS[name]
 

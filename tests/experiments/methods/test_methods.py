@@ -52,11 +52,6 @@ def test_single_candidate_is_not_fitted():
     assert cross_validate(PickColumn(), [{"column": 99}], X, Y, RNG) == {"column": 99}
 
 
-def test_ties_go_to_the_first():
-    candidates = [{"column": 0, "copy": 1}, {"column": 0, "copy": 2}]
-    assert cross_validate(PickColumn(), candidates, X, Y, RNG)["copy"] == 1
-
-
 def test_random_state_comes_from_the_generator():
     method = find_method("sgd")
     fit = [
@@ -75,11 +70,6 @@ def test_probabilities_serve_where_there_is_no_decision_function():
 def test_estimator_that_cannot_rank():
     with pytest.raises(TypeError, match="cannot rank"):
         auc_of(object(), X, Y)
-
-
-def test_one_class_has_no_auc():
-    with pytest.raises(ValueError, match="both classes"):
-        auc_of(Column(0), X, np.ones(80))
 
 
 def test_estimator_by_path():

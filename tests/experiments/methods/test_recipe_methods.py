@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairlearn.experiments import Fitted, Method, find_method
-from pairlearn.experiments.methods.base import auc_of, cross_validate
+from pairlearn.experiments.methods.base import cross_validate
 from pairlearn.experiments.methods.pairwise import LinearModel, RecipeMethod, record_steps
 from pairlearn.recipes import RECIPES
 from pairlearn.validation import DivergenceError
@@ -90,21 +90,6 @@ def test_cross_validation_survives_divergence():
     assert cross_validate(Diverges(), candidates, X, Y, np.random.default_rng(0)) == candidates[1]
 
 
-def test_a_sweep_and_single_runs_choose_alike():
-    """Other sample paths, a grid whose best value is far ahead."""
-    grid = {"step_sizes": (1e-9, 1.0), "radii": (1e-9, 1.0)}
-    chosen = [
-        replace(SWEPT(**grid), tuning=tuning).tune(X, Y, np.random.default_rng(0))
-        for tuning in ("sweep", "folds", "once")
-    ]
-    assert chosen[0]["radius"] in grid["radii"]
-    assert chosen[1] == chosen[2]
-    aucs = [
-        auc_of(SWEPT().fit(X, Y, params, np.random.default_rng(1)).model, X, Y) for params in chosen
-    ]
-    assert max(aucs) - min(aucs) < 0.05
-
-
 def test_waypoints_grow_in_cost_and_end_in_the_model():
     method = RecipeMethod(name="b", recipe="olp", n_passes=2, radii=(1.0,))
     fitted = method.fit(X, Y, {"step_size": 1.0, "radius": 1.0}, np.random.default_rng(0))
@@ -115,23 +100,6 @@ def test_waypoints_grow_in_cost_and_end_in_the_model():
     assert fitted.waypoints[-1].model is fitted.model
     assert len(fitted.waypoints) == len(record_steps(2 * len(Y)))
     assert fitted.state_bytes > 200 * 4 * 8
-
-
-def test_saddle_waypoints_are_prefixes_of_one_path():
-    method = RecipeMethod(
-        name="s", recipe="spauc", steps="constant", averaging="uniform", n_passes=4
-    )
-    fitted = method.fit(X, Y, {"step_size": 1.0}, np.random.default_rng(0))
-    assert auc_of(fitted.model, X, Y) > 0.75
-    steps = [point.n_gradients for point in fitted.waypoints]
-    assert steps == record_steps(4 * len(Y))
-    # A run that ends at a waypoint finds it; its steps are those of the whole run.
-    upto = steps[-3]
-    factor = math.sqrt(upto / steps[-1])
-    ended = method.published().solve(
-        X, Y, step_size=factor, n_passes=(upto - 0.5) / len(Y), rng=np.random.default_rng(0)
-    )
-    np.testing.assert_allclose(fitted.waypoints[-3].model.coef, ended.average, rtol=1e-9)
 
 
 def test_an_interrupted_fit_is_no_result(monkeypatch):

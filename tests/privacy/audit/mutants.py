@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-import pairlearn.cli.private.training as training_module
+import pairlearn.cli.private.commands as commands_module
 import pairlearn.estimators.private.auc as auc_module
 import pairlearn.estimators.private.base as mixin_module
 import pairlearn.estimators.private.entries as entries_module
@@ -420,10 +420,10 @@ PAST = [
     Mutant("a certificate of realised numbers", "it shows what it should hide",
            fit(RealisedSensitivity), words=DIFFER),
     Mutant("the program counts the positives", "the number of positives leaves without noise",
-           entry("program"), rewritten(training_module, "train_privately", 'typed = " ".join(',
+           entry("program"), rewritten(commands_module, "train_privately", 'typed = " ".join(',
                                        "typed = str(rows.y.count('1')) + \" \".join("), DIFFER),
     Mutant("the program drops rows with gaps", "the number of rows shows a gap", entry("program"),
-           rewritten(training_module, "read_rows", "    d = len(facts.features)\n",
+           rewritten(commands_module, "read_rows", "    d = len(facts.features)\n",
                      "    cells = [row for row in cells if 'nan' not in row]\n"
                      "    d = len(facts.features)\n"), DIFFER),
     Mutant("an evaluation without noise", "the AUC itself leaves",

@@ -26,8 +26,10 @@ swallow the rows of others between them.
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,8 @@ _KEYS = (
     "label", "labels", "target_bounds", "person", "delimiter", "private_bounds",
     "line_ends_in_fields", "features",
 )  # fmt: skip
+#: A field may be as long as it likes: a shorter one would be cut in two rows.
+csv.field_size_limit(2**31 - 1)
 #: Names that a message lists.
 _SHOWN = 10
 
@@ -157,7 +161,7 @@ def read_names(path: str, delimiter: str = ",") -> list[str]:
     """Return the names of the columns, which the first line of a CSV file holds."""
     with Path(path).open("rb") as file:
         line = file.readline().removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n")
-    return _row(line.decode("utf-8", "replace"), delimiter)
+    return _record([line.decode("utf-8", "replace")], 0, delimiter)[0]
 
 
 def read_rows(path: str, facts: PublicFacts) -> Rows:
@@ -167,7 +171,7 @@ def read_rows(path: str, facts: PublicFacts) -> Rows:
         lines.pop()
     # Line by line: no byte of one record can swallow the line end of another.
     texts = [line.decode("utf-8", "replace") for line in lines]
-    names = _row(texts[0], facts.delimiter) if texts else []
+    names = _record(texts, 0, facts.delimiter)[0] if texts else []
     wanted = [*facts.features, facts.label, *facts.person]
     counts = Counter(names)
     if any(counts[name] != 1 for name in wanted):
@@ -202,59 +206,23 @@ def _records(lines: list[str], delimiter: str, width: int | None) -> Iterator[li
     """Yield the fields of each record; with a `width`, a field in quotes may hold line ends."""
     k = 0
     while k < len(lines):
-        if width is not None and '"' in lines[k]:
-            fields, end = _quoted(lines, k, delimiter)
-            if fields is not None and (end == k or len(fields) == width):
-                yield fields
-                k = end + 1
-                continue
-        yield _row(lines[k], delimiter)
-        k += 1
+        fields, n_lines = _record(lines, k, delimiter, width)
+        yield fields
+        k += n_lines
 
 
-def _row(line: str, delimiter: str) -> list[str]:
-    """Return the fields of one line; it is split at each delimiter if its quotes do not match."""
-    line = line.removesuffix("\r")
-    fields = None
-    if '"' in line:
-        fields, _ = _quoted([line], 0, delimiter)
-    return line.split(delimiter) if fields is None else fields
+def _record(
+    lines: list[str], k: int, delimiter: str, width: int | None = None
+) -> tuple[list[str], int]:
+    """Return the fields of the record that begins with line k, and how many lines it has.
 
-
-def _quoted(lines: list[str], k: int, delimiter: str) -> tuple[list[str] | None, int]:
-    """Return the fields of the record that begins with line k, and its last line.
-
-    The fields are None if a quote does not close, or if text follows where one closes.
+    A line is split at each delimiter if its quotes do not match.
     """
-    fields: list[str] = []
-    line, place = lines[k].removesuffix("\r"), 0
-    while True:
-        if not line.startswith('"', place):
-            end = line.find(delimiter, place)
-            fields.append(line[place:] if end < 0 else line[place:end])
-            if end < 0:
-                return fields, k
-            place = end + 1
-            continue
-        pieces: list[str] = []
-        begin = place = place + 1
-        while True:
-            end = line.find('"', place)
-            if end >= 0 and line.startswith('"', end + 1):
-                place = end + 2
-            elif end >= 0:
-                break
-            elif k + 1 == len(lines):
-                return None, k
-            else:
-                # The line end and what stood before it belong to the field.
-                pieces.append(lines[k][begin:])
-                k += 1
-                line, begin, place = lines[k].removesuffix("\r"), 0, 0
-        pieces.append(line[begin:end])
-        fields.append("\n".join(pieces).replace('""', '"'))
-        if end + 1 == len(line):
-            return fields, k
-        if line[end + 1] != delimiter:
-            return None, k
-        place = end + 2
+    if '"' in lines[k]:
+        ahead = range(k, k + 1 if width is None else len(lines))
+        reader = csv.reader((lines[j] + "\n" for j in ahead), delimiter=delimiter, strict=True)
+        with suppress(csv.Error):
+            fields = next(reader)
+            if reader.line_num == 1 or len(fields) == width:
+                return fields, reader.line_num
+    return lines[k].removesuffix("\r").split(delimiter), 1

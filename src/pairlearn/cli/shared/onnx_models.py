@@ -130,7 +130,6 @@ def as_onnx(model: Any) -> bytes:
 
 
 def _linear_score(graph: _Graph, model: Any, given: str) -> str:
-    """Add the score of a linear classifier before its threshold; return its name."""
     import numpy as np
 
     rows = graph.mapped(model, _within_bounds(graph, model, given))

@@ -204,7 +204,6 @@ def _check_encoded(
 
 
 def _open_schema(model: Any, data: Sequence[str], reading: Reading, *, labelled: bool) -> Reader:
-    """Return a reader by the schema of a model that has no encoder."""
     from pairlearn.streams.readers.base import ReadError
     from pairlearn.streams.readers.schema import Schema
 
@@ -237,7 +236,6 @@ def _open_schema(model: Any, data: Sequence[str], reading: Reading, *, labelled:
 
 
 def _schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
-    """Return the schema that a model was trained with."""
     from pairlearn.models.record import reason
     from pairlearn.streams.readers.base import ReadError
     from pairlearn.streams.readers.schema import Schema
@@ -321,21 +319,18 @@ def measure(model: Any, chunks: list[Scored]) -> dict[str, Any]:
     results = np.concatenate([chunk.scores for chunk in chunks])
     y = np.concatenate([chunk.y for chunk in chunks if chunk.y is not None])
     kind = kind_of(model).name
-    if kind == "ranking":
-        queries = [chunk.qid for chunk in chunks if chunk.qid is not None]
-        return _ranking(model, results, y, np.concatenate(queries) if queries else None)
-    return _errors(model, y - results) if kind == "entropy" else _distances(results, y)
-
-
-def _ranking(
-    model: Any, scores: Vector, grades: Vector, qid: NDArray[np.int64] | None
-) -> dict[str, Any]:
+    if kind == "entropy":
+        return _errors(model, y - results)
+    if kind == "metric":
+        return _distances(results, y)
     from pairlearn.metrics.ranking import ndcg, pair_accuracy
 
-    values: dict[str, Any] = {"pair_accuracy": pair_accuracy(grades, scores, qid=qid)}
-    if qid is not None and grades.min() >= 0:
+    queries = [chunk.qid for chunk in chunks if chunk.qid is not None]
+    qid = np.concatenate(queries) if queries else None
+    values: dict[str, Any] = {"pair_accuracy": pair_accuracy(y, results, qid=qid)}
+    if qid is not None and y.min() >= 0:
         name = "ndcg" if model.k is None else f"ndcg@{model.k}"
-        values[name] = ndcg(grades, scores, qid=qid, k=model.k, gain=model.gain)
+        values[name] = ndcg(y, results, qid=qid, k=model.k, gain=model.gain)
         values["queries"] = len(set(qid.tolist()))
     return values
 

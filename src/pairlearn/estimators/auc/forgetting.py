@@ -24,7 +24,7 @@ from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.weights import (
     chunk_weights,
     example_weights,
-    weighing_examples,
+    kept_of_chunk,
 )
 from pairlearn.solvers.closed_form.forgetting import ForgettingCertificate
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
@@ -145,7 +145,9 @@ class AUCForgetting(AUCStreams):
         weight, given = chunk_weights(sample_weight, len(labels)), sample_weight is not None
         zeros = not weight.all()
         # Rows without weight were never counted: they are not there to be taken back.
-        weight, rows, labels = weighing_examples(weight, rows, labels, begun=True)
+        some = kept_of_chunk(weight, begun=True)
+        if some is not None:
+            weight, rows, labels = weight[some], rows.take(some), labels[some]
         self._check_weighed(span_of(weight), len(labels), given=given, zeros=zeros)
         signs = np.where(labels == self.classes_[1], 1.0, -1.0)
         weight = example_weights(weight if given else None, None, labels) / self.kept_unit()

@@ -1,6 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Metric learning.
-
-Begin at `learner.MetricLearner.fit`. `start` has the starting point and the unit of a step,
-`descent` trains and chooses on held-out data, `mixin` is what a learned metric can do.
-"""
+"""Metric learning: `learner` reads and keeps, `descent` trains, `start` is where it begins."""

@@ -17,12 +17,11 @@ from pairlearn.estimators.metric.start import (
     closed_form,
     components_of,
     sample_differences,
-    start_at,
     start_from,
     unit_step,
 )
 from pairlearn.estimators.shared.scaling import Scaling
-from pairlearn.estimators.shared.solvers import SGD, SOLVERS, as_schedule, auto_steps, check_solver
+from pairlearn.estimators.shared.solvers import SGD, SOLVERS, as_schedule, auto_steps
 from pairlearn.estimators.shared.weights import judged_auc
 from pairlearn.pairings import PAIRINGS, GivenPairs, Pairing
 from pairlearn.pairings.pairs import ListedPairs
@@ -46,8 +45,7 @@ _CHOICE_STEPS = 50_000
 #: Numbers of passes that n_passes="auto" tries where the step size is known.
 _PASSES = (10, 50, 200)
 #: n_passes="auto" tries no more steps than this, since longer runs hardly differ: the first number
-#: for many features, the second for few. A step changes d^2 numbers, and on three sets of 180 and
-#: 256 features 200,000 steps were no better than 50,000, at four times the time.
+#: for many features, the second for few.
 _MOST_STEPS = (50_000, 200_000)
 #: Between the two, the numbers that all steps change together.
 _MOST_CHANGES = 2e9
@@ -141,17 +139,6 @@ class MetricSGD(SGD):
         return PsdBall(radius, projection=projection, period=period)
 
 
-def metric_solver(solver: Any) -> MetricSGD:
-    """Return the solver that `MetricLearner` is given; "sgd" stands for `MetricSGD`."""
-    if isinstance(solver, str) and solver == "sgd":
-        return MetricSGD()
-    solver = SOLVERS.make(solver)
-    check_solver(solver, (SGD,), "MetricLearner")
-    if isinstance(solver, MetricSGD):
-        return solver
-    return MetricSGD(**{name: getattr(solver, name) for name in SGD().get_params(deep=False)})
-
-
 @dataclass(frozen=True)
 class Examples:
     """Rows, labels as numbers, and weights (one for each row, or none)."""
@@ -178,16 +165,6 @@ class Examples:
         return self if n <= most else self.part(np.sort(rng.choice(n, most, replace=False)))
 
 
-@dataclass(frozen=True)
-class MetricFit:
-    """What descent found, and what it chose."""
-
-    components: Vector
-    step_size: float
-    held_out_score: float | None
-    trace: Trace
-
-
 def learn_metric(
     problem: Problem,
     solver: MetricSGD,
@@ -198,8 +175,8 @@ def learn_metric(
     n_neighbors: int,
     validation_fraction: float,
     rng: np.random.Generator,
-) -> MetricFit:
-    """Return the average of Algorithm 1, with the step size and length that were chosen."""
+) -> tuple[Vector, float, float | None, Trace]:
+    """Return the average of Algorithm 1, and the step size that was chosen, by which score."""
     score, d = problem.score, data.rows.shape[1]
     assert isinstance(score, MahalanobisScore)
     by_neighbors = not data.paired and solver.pairing in ("auto", "neighbors")
@@ -207,24 +184,17 @@ def learn_metric(
     def pairing_of(examples: Examples) -> Pairing:
         if examples.paired:
             return GivenPairs()
-        if by_neighbors:
-            image = (
-                examples.rows
-                @ components_of(
-                    MahalanobisScore(), closed_form(examples.rows, examples.y, examples.weight), d
-                ).T
-            )
-            return neighbor_pairs(image, examples.y, n_neighbors, rng)
-        return PAIRINGS.make(solver.pairing)
+        if not by_neighbors:
+            return PAIRINGS.make(solver.pairing)
+        W = closed_form(examples.rows, examples.y, examples.weight)
+        image = examples.rows @ components_of(MahalanobisScore(), W, d).T
+        return neighbor_pairs(image, examples.y, n_neighbors, rng)
 
-    pairing = pairing_of(data)
+    pairing, loss = pairing_of(data), problem.loss
     differences = sample_differences(data.rows, pairing, rng, data.weight)
-    if by_neighbors and isinstance(init, str) and init == "auto":
-        W = closed_form(data.rows, data.y, data.weight)
-        start = start_at(score, problem.loss, W, differences)
-    else:
-        start = start_from(score, problem.loss, init, data.rows, differences, scaling, data.weight)
-    unit = unit_step(score, problem.loss, differences)
+    metric = closed_form(data.rows, data.y, data.weight) if by_neighbors else None
+    start = start_from(score, loss, init, data.rows, differences, scaling, data.weight, metric)
+    unit = unit_step(score, loss, differences)
 
     def descend(
         examples: Examples, pairing: Pairing, step_size: float, n_steps: int, seed: int
@@ -276,7 +246,7 @@ def learn_metric(
         step_size, n_steps = candidates[best]
         n_steps, step_size = round(n_steps * stretch), step_size / math.sqrt(stretch)
     components, trace = descend(data, pairing, step_size, n_steps, int(rng.integers(2**63)))
-    return MetricFit(components, step_size, held_out_score, trace)
+    return components, step_size, held_out_score, trace
 
 
 def _candidates(
@@ -297,8 +267,13 @@ def _candidates(
     step_size = _NEIGHBOR_STEP * unit if given_step is None else given_step
     if solver.n_passes != "auto":
         return [(step_size, n_steps)], 1.0
-    lengths = lengths_to_try(n, max(most_steps(d), _AUTO_PASSES * n))
-    return [(step_size, length) for length in lengths], 1.0
+    most = max(int(np.clip(_MOST_CHANGES / d**2, *_MOST_STEPS)), _AUTO_PASSES * n)
+    # lengths that differ by more than a quarter
+    tried = [(step_size, min(_PASSES[0] * n, most))]
+    for passes in _PASSES[1:]:
+        if min(passes * n, most) > 1.25 * tried[-1][1]:
+            tried.append((step_size, min(passes * n, most)))
+    return tried, 1.0
 
 
 def _choose(
@@ -321,29 +296,6 @@ def _choose(
     means = np.where(np.isinf(scores).any(axis=0), 0.0, scores.mean(axis=0))
     best = int(np.argmax(means))
     return best, float(means[best])
-
-
-def most_steps(d: int) -> int:
-    """Return the most steps that n_passes="auto" tries with d features, passes aside.
-
-    >>> most_steps(30), most_steps(180), most_steps(500)
-    (200000, 61728, 50000)
-    """
-    return int(np.clip(_MOST_CHANGES / d**2, *_MOST_STEPS))
-
-
-def lengths_to_try(n: int, most: int) -> list[int]:
-    """Return numbers of steps that differ by more than a quarter, `most` at most.
-
-    >>> lengths_to_try(1000, 200_000), lengths_to_try(1000, 61_728), lengths_to_try(2000, 61_728)
-    ([10000, 50000, 200000], [10000, 50000], [20000, 61728])
-    """
-    lengths: list[int] = []
-    for passes in _PASSES:
-        length = min(passes * n, most)
-        if not lengths or length > 1.25 * lengths[-1]:
-            lengths.append(length)
-    return lengths
 
 
 def neighbor_pairs(X: Vector, y: Vector, n_neighbors: int, rng: np.random.Generator) -> ListedPairs:
@@ -399,11 +351,7 @@ def neighbor_pairs(X: Vector, y: Vector, n_neighbors: int, rng: np.random.Genera
 def _judge_by_neighbors(
     components: Vector, train: Examples, held_out: Examples, n_neighbors: int
 ) -> float:
-    """Return the accuracy of nearest neighbours on held-out examples.
-
-    Each neighbour votes with its weight, and each held-out example counts with its own. Of equal
-    sums of votes the first label wins.
-    """
+    """Return the accuracy of nearest neighbours on held-out examples, both with their weights."""
     from sklearn.neighbors import NearestNeighbors
 
     finder = NearestNeighbors(n_neighbors=min(n_neighbors, len(train.y)))

@@ -9,35 +9,66 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.metric.descent import Examples, MetricSGD, learn_metric, metric_solver
-from pairlearn.estimators.metric.mixin import Metric, PairMixin, check_pair_labels, check_pairs
+from pairlearn.estimators.metric.descent import Examples, MetricSGD, learn_metric
+from pairlearn.estimators.metric.mixin import Metric, MetricMixin, check_pairs
+from pairlearn.estimators.shared.decisions import choose_threshold
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.maps import MapsFeatures, is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
-from pairlearn.estimators.shared.solvers import Solver
+from pairlearn.estimators.shared.solvers import SGD, SOLVERS, Solver, check_solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import weigh
 from pairlearn.features import FeatureMap
 from pairlearn.losses import METRIC_LOSSES, PairLoss
+from pairlearn.metrics.auc import roc_auc
 from pairlearn.models.record import ArraySpec, ModelRecord
 from pairlearn.pairings.pairs import as_rows_of_pairs
 from pairlearn.problem import Problem
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_fraction, check_generator
+from pairlearn.validation import check_count, check_fraction, check_generator, check_number
 
 
-class MetricLearner(
-    MapsFeatures,
-    Storable,
-    PairMixin,
-    BaseEstimator,  # type: ignore[misc]
-):
+def _has_threshold(estimator: Any) -> bool:
+    if not hasattr(estimator, "threshold_"):
+        raise AttributeError(
+            "No threshold tells similar from dissimilar pairs: fit on pairs, or call "
+            "calibrate_threshold(pairs, y) or set_threshold(value)."
+        )
+    return True
+
+
+def _takes_pairs(estimator: Any) -> bool:
+    """Whether pairs are judged: cross-validation asks before `fit` has seen pairs."""
+    return not hasattr(estimator, "components_") or _has_threshold(estimator)
+
+
+def check_pair_labels(y: ArrayLike, n_pairs: int) -> Vector:
+    """Return labels of pairs, +1 for similar and -1 for dissimilar ones."""
+    labels = np.asarray(y)
+    if labels.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Labels of pairs must be numbers, +1 (similar) or -1 (dissimilar), got {labels.dtype}."
+        )
+    y = labels.astype(np.float64)
+    if y.shape != (n_pairs,):
+        raise ValueError(f"y must hold one label for each of {n_pairs} pairs, got {y.shape}.")
+    if not np.isin(y, (-1.0, 1.0)).all():
+        shown = np.unique(y[~np.isin(y, (-1.0, 1.0))])[:3].tolist()
+        raise ValueError(
+            f"Labels of pairs must be +1 (similar) or -1 (dissimilar), got {shown} too."
+        )
+    return y
+
+
+class MetricLearner(MapsFeatures, Storable, MetricMixin, BaseEstimator):  # type: ignore[misc]
     r"""Mahalanobis metric in which equal labels are near and different labels far.
 
     Learns a positive semi-definite W for the squared distance
@@ -48,9 +79,6 @@ class MetricLearner(
     with stochastic gradient descent (Algorithm 1 of the paper).
     It learns from pairs of near examples, which is what nearest neighbours need;
     ``MetricSGD(pairing="previous")`` lets each example meet the previous one, as in the paper.
-
-    The solver is a name or an object with its own settings. ``solver__step_size`` and the like
-    work in a grid search.
 
     Parameters
     ----------
@@ -149,6 +177,7 @@ class MetricLearner(
     _named_parts: ClassVar = {"solver": {"sgd": MetricSGD}, "loss": METRIC_LOSSES}
     held_out_score_: float | None
     step_size_: float | None
+    threshold_: float
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "components": ArraySpec(("n_components", "n_features")),
@@ -192,10 +221,7 @@ class MetricLearner(
             The fitted learner.
         """
         model = copy.copy(self)  # A fit that fails leaves this model as it was.
-        solver, score = (
-            metric_solver(self.solver),
-            MahalanobisScore(self.parameterization, self.rank),
-        )
+        solver, score = self._solver(), MahalanobisScore(self.parameterization, self.rank)
         problem = Problem(score, METRIC_LOSSES.make(self.loss))
         n_neighbors = check_count("n_neighbors", self.n_neighbors)
         fraction = check_fraction("validation_fraction", self.validation_fraction)
@@ -208,7 +234,7 @@ class MetricLearner(
             self.scaling, mapped, data.weight, mapped=not is_linear(self.features)
         )
         assert isinstance(rows, DenseRows)
-        found = learn_metric(
+        components, model.step_size_, model.held_out_score_, trace = learn_metric(
             problem,
             solver,
             replace(data, rows=rows.X),
@@ -218,11 +244,9 @@ class MetricLearner(
             validation_fraction=fraction,
             rng=check_generator(self.random_state),
         )
-        components = found.components
         model.components_ = components if scaling is None else scaling.to_user(components)
         model._n_features_out = len(components)
-        model.step_size_, model.held_out_score_ = found.step_size, found.held_out_score
-        model.n_steps_, model.n_gradients_ = found.trace.n_steps, found.trace.n_gradients
+        model.n_steps_, model.n_gradients_ = trace.n_steps, trace.n_gradients
         model.__dict__.pop("threshold_", None)
         if data.paired:
             signs = np.where(data.y[::2] == data.y[1::2], 1.0, -1.0)
@@ -231,6 +255,16 @@ class MetricLearner(
             model.calibrate_threshold(pairs, signs, sample_weight=weight)
         self.__dict__ = model.__dict__
         return self
+
+    def _solver(self) -> MetricSGD:
+        solver: Any = self.solver
+        if isinstance(solver, str) and solver == "sgd":
+            return MetricSGD()
+        solver = SOLVERS.make(solver)
+        check_solver(solver, (SGD,), "MetricLearner")
+        if isinstance(solver, MetricSGD):
+            return solver
+        return MetricSGD(**{name: getattr(solver, name) for name in SGD().get_params(deep=False)})
 
     def _examples(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Examples:
         """Return examples or pairs of positive weight; rows share the weight of their pair."""
@@ -269,6 +303,72 @@ class MetricLearner(
         """Return the distance as a function of two vectors, see `MetricMixin.get_metric`."""
         found = super().get_metric()
         return found if self._stored_map() is None else replace(found, features=self.features_)
+
+    def calibrate_threshold(
+        self,
+        pairs: Any,
+        y: ArrayLike,
+        *,
+        strategy: str = "accuracy",
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Choose the distance up to which a pair is predicted to be similar, `threshold_`.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs, best not those that the metric was fitted on.
+        y : array-like of shape (n_pairs,)
+            +1 for similar and -1 for dissimilar pairs; both must occur.
+        strategy : {"accuracy", "balanced_accuracy", "f1"}, default="accuracy"
+            What is maximised.
+        sample_weight : array-like of shape (n_pairs,), optional
+            How much each pair counts.
+
+        Returns
+        -------
+        self
+            The learner.
+        """
+        scores = self.pair_score(pairs)
+        similar = check_pair_labels(y, len(scores)) > 0
+        keep, weight = weigh(sample_weight, len(scores))
+        if keep is not None:
+            scores, similar = scores[keep], similar[keep]
+        if similar.all() or not similar.any():
+            raise ValueError("A threshold needs similar (+1) and dissimilar (-1) pairs.")
+        if not len(weight):
+            weight = np.ones(len(scores))
+        cut = choose_threshold(scores, similar, weight, strategy)
+        self.threshold_ = -cut
+        return self
+
+    def set_threshold(self, threshold: float) -> Self:
+        """Set the distance up to which a pair is predicted to be similar, `threshold_`."""
+        check_is_fitted(self, "components_")
+        value = check_number("threshold", threshold)
+        if not np.isfinite(value):
+            raise ValueError(f"threshold must be a finite number, got {threshold!r}.")
+        self.threshold_ = value
+        return self
+
+    @available_if(_takes_pairs)  # type: ignore[untyped-decorator]
+    def decision_function(self, pairs: Any) -> Vector:
+        """Return the threshold minus the distance of each pair: positive for similar ones."""
+        distances = self.pair_distance(pairs)
+        _has_threshold(self)
+        return np.asarray(self.threshold_ - distances)
+
+    @available_if(_takes_pairs)  # type: ignore[untyped-decorator]
+    def predict(self, pairs: Any) -> NDArray[np.int64]:
+        """Return +1 for pairs nearer than the threshold and -1 for the others."""
+        return np.where(self.decision_function(pairs) > 0, 1, -1)
+
+    @available_if(_takes_pairs)  # type: ignore[untyped-decorator]
+    def score(self, pairs: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the AUC of the pair scores, +1 for similar and -1 for dissimilar pairs in `y`."""
+        scores = self.pair_score(pairs)
+        return roc_auc(check_pair_labels(y, len(scores)), scores, sample_weight=sample_weight)
 
 
 def _check_both_kinds(data: Examples) -> None:

@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be done with a learned metric: distances, a linear map, decisions on pairs."""
+"""What can be done with a learned metric: distances and a linear map."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from pairlearn.estimators.shared.decisions import choose_threshold
 from pairlearn.estimators.shared.examples import product, refuse_overflow, validate_data
-from pairlearn.estimators.shared.weights import weigh
 from pairlearn.features import FeatureMap
-from pairlearn.metrics.auc import roc_auc
 from pairlearn.typing import Vector
-from pairlearn.validation import check_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,38 +84,6 @@ def check_pairs(
     return array
 
 
-def check_pair_labels(y: ArrayLike, n_pairs: int) -> Vector:
-    """Return labels of pairs, +1 for similar and -1 for dissimilar ones."""
-    labels = np.asarray(y)
-    if labels.dtype.kind not in "biuf":
-        raise ValueError(
-            f"Labels of pairs must be numbers, +1 (similar) or -1 (dissimilar), got {labels.dtype}."
-        )
-    y = labels.astype(np.float64)
-    if y.shape != (n_pairs,):
-        raise ValueError(f"y must hold one label for each of {n_pairs} pairs, got {y.shape}.")
-    if not np.isin(y, (-1.0, 1.0)).all():
-        shown = np.unique(y[~np.isin(y, (-1.0, 1.0))])[:3].tolist()
-        raise ValueError(
-            f"Labels of pairs must be +1 (similar) or -1 (dissimilar), got {shown} too."
-        )
-    return y
-
-
-def _has_threshold(estimator: Any) -> bool:
-    if not hasattr(estimator, "threshold_"):
-        raise AttributeError(
-            "No threshold tells similar from dissimilar pairs: fit on pairs, or call "
-            "calibrate_threshold(pairs, y) or set_threshold(value)."
-        )
-    return True
-
-
-def _takes_pairs(estimator: Any) -> bool:
-    """Whether pairs are judged: cross-validation asks before `fit` has seen pairs."""
-    return not hasattr(estimator, "components_") or _has_threshold(estimator)
-
-
 class MetricMixin(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -179,67 +142,3 @@ class MetricMixin(
     def pair_score(self, pairs: Any) -> Vector:
         """Return minus the distance of each pair: larger means more similar."""
         return -self.pair_distance(pairs)
-
-
-class PairMixin(MetricMixin):
-    """A metric with decisions on pairs."""
-
-    threshold_: float
-
-    def calibrate_threshold(
-        self,
-        pairs: Any,
-        y: ArrayLike,
-        *,
-        strategy: str = "accuracy",
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Choose the distance up to which a pair is predicted to be similar.
-
-        It becomes `threshold_` and maximises "accuracy", "balanced_accuracy" or "f1" on these
-        pairs, best not those that the metric was fitted on; `y` is +1 for similar and -1 for
-        dissimilar ones, and both must occur. `sample_weight` says how much each pair counts.
-        """
-        scores = self.pair_score(pairs)
-        similar = check_pair_labels(y, len(scores)) > 0
-        keep, weight = weigh(sample_weight, len(scores))
-        if keep is not None:
-            scores, similar = scores[keep], similar[keep]
-        if similar.all() or not similar.any():
-            raise ValueError("A threshold needs similar (+1) and dissimilar (-1) pairs.")
-        if not len(weight):
-            weight = np.ones(len(scores))
-        cut = choose_threshold(scores, similar, weight, strategy)
-        self.threshold_ = -cut
-        return self
-
-    def set_threshold(self, threshold: float) -> Self:
-        """Set the distance up to which a pair is predicted to be similar, `threshold_`."""
-        check_is_fitted(self, "components_")
-        value = check_number("threshold", threshold)
-        if not np.isfinite(value):
-            raise ValueError(f"threshold must be a finite number, got {threshold!r}.")
-        self.threshold_ = value
-        return self
-
-    @available_if(_takes_pairs)  # type: ignore[untyped-decorator]
-    def decision_function(self, pairs: Any) -> Vector:
-        """Return the threshold minus the distance of each pair: positive for similar ones."""
-        distances = self.pair_distance(pairs)
-        _has_threshold(self)
-        return np.asarray(self.threshold_ - distances)
-
-    @available_if(_takes_pairs)  # type: ignore[untyped-decorator]
-    def predict(self, pairs: Any) -> NDArray[np.int64]:
-        """Return +1 for pairs nearer than the threshold and -1 for the others."""
-        return np.where(self.decision_function(pairs) > 0, 1, -1)
-
-    @available_if(_takes_pairs)  # type: ignore[untyped-decorator]
-    def score(self, pairs: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the AUC of the pair scores, which does not depend on the threshold.
-
-        It is the probability that a similar pair (+1) is nearer than a dissimilar one (-1);
-        `sample_weight` says how much each pair counts.
-        """
-        scores = self.pair_score(pairs)
-        return roc_auc(check_pair_labels(y, len(scores)), scores, sample_weight=sample_weight)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,21 +23,8 @@ _RIDGE = 0.3
 _FLOOR = 0.1
 
 
-@dataclass(frozen=True)
-class Differences:
-    """Differences x - x' of some pairs, and the weight of each pair (empty: all are equal)."""
-
-    v: Vector
-    weight: Vector
-
-    def mean(self, values: Vector) -> float:
-        """Return the mean of one value for each pair, 0 without pairs that have a weight."""
-        if not len(values):
-            return 0.0
-        if not len(self.weight):
-            return float(values.mean())
-        total = float(self.weight.sum())
-        return float(self.weight @ values) / total if total > 0 else 0.0
+#: Differences x - x' of some pairs, and weights of the pairs that add up to 1.
+Differences = tuple[Vector, Vector]
 
 
 def sample_differences(
@@ -56,8 +42,9 @@ def sample_differences(
         )
     v = X[plan.left] - X[plan.right]
     some = (v != 0).any(axis=1)
-    weights = weight[plan.left] * weight[plan.right] if len(weight) else None
-    return Differences(v[some], weight if weights is None else weights[some])
+    weights = weight[plan.left] * weight[plan.right] if len(weight) else np.ones(len(v))
+    total = float(weights[some].sum())
+    return v[some], weights[some] / (total if total > 0.0 else 1.0)
 
 
 def _target(loss: PairLoss) -> float:
@@ -94,19 +81,6 @@ def closed_form(rows: Vector, y: Vector, weight: Vector) -> Vector:
     return np.asarray((vectors * values) @ vectors.T) if values[-1] > 0.0 else np.eye(d)
 
 
-def start_at(
-    score: MahalanobisScore, loss: PairLoss, W: Vector, differences: Differences
-) -> Vector:
-    """Return W as the score parameterises it, scaled as by `start_from`."""
-    mean = differences.mean(np.einsum("nd,de,ne->n", differences.v, W, differences.v))
-    W = W * (_target(loss) / mean if mean > 0 else 1.0)
-    if score.parameterization == "diagonal":
-        return np.diag(W).copy()
-    if score.parameterization == "low_rank":
-        return np.ascontiguousarray(components_of(MahalanobisScore(), W, len(W))[: score.rank].T)
-    return W
-
-
 def start_from(
     score: MahalanobisScore,
     loss: PairLoss,
@@ -115,33 +89,35 @@ def start_from(
     differences: Differences,
     scaling: Scaling | None = None,
     weight: Vector = NO_WEIGHTS,
+    metric: Vector | None = None,
 ) -> Vector:
     """Return the starting point as the score parameterises it.
 
     `init` is "identity" (for a low rank: the leading principal components), scaled so that the
     mean squared distance of typical differences is the bias of the loss, but at least 1; or W of
     shape (d, d), its diagonal (d,), or the factor L of shape (d, rank), as given: for the features
-    of the user, if the rows X have been scaled. `weight` is that of the rows, or empty.
+    of the user, if the rows X have been scaled. "auto" is `metric` scaled so, if there is one, and
+    else "identity". `weight` is that of the rows, or empty.
     """
     d = X.shape[1]
     kind, rank = score.parameterization, score.rank
     if isinstance(init, str):
         if init not in ("auto", "identity"):
             raise ValueError(f'init must be "auto", "identity" or an array, got {init!r}.')
-        if kind == "low_rank":
-            assert rank is not None
-            aweights = weight if len(weight) else None
-            # A stream may begin with a single row, which has no spread.
-            spread = np.cov(X.T, aweights=aweights) if len(X) > 1 else np.zeros((d, d))
-            vectors = np.linalg.eigh(spread.reshape(d, d))[1]
-            factor = vectors[:, ::-1][:, :rank]
-        else:
-            factor = np.eye(d)
-        mean = differences.mean(((differences.v @ factor) ** 2).sum(axis=1))
+        (v, share), W = differences, metric if init == "auto" else None
+        factor = np.eye(d)
+        if W is None and kind == "low_rank":
+            spread = np.cov(X.T, aweights=weight if len(weight) else None)
+            factor = np.linalg.eigh(spread.reshape(d, d))[1][:, ::-1][:, :rank]
+        by_factor = ((v @ factor) ** 2).sum(axis=1)
+        mean = float(share @ (by_factor if W is None else np.einsum("nd,de,ne->n", v, W, v)))
         scale = _target(loss) / mean if mean > 0 else 1.0
-        if kind == "low_rank":
+        if kind == "low_rank" and W is None:
             return np.asarray(np.sqrt(scale) * factor)
-        return scale * (np.ones(d) if kind == "diagonal" else np.eye(d))
+        W = scale * (factor if W is None else W)
+        if kind == "low_rank":
+            return np.ascontiguousarray(components_of(MahalanobisScore(), W, d)[:rank].T)
+        return np.diag(W).copy() if kind == "diagonal" else W
     start = np.asarray(init, dtype=np.float64)
     shape = {"full": (d, d), "diagonal": (d,), "low_rank": (d, rank)}[kind]
     if start.shape != shape:
@@ -149,10 +125,11 @@ def start_from(
     if not np.isfinite(start).all():
         raise ValueError("init contains NaN or infinity; pass finite numbers.")
     if kind == "full":
-        if not np.allclose(start, start.T, rtol=1e-8, atol=1e-10 * np.abs(start).max(initial=0.0)):
+        largest = np.abs(start).max(initial=0.0)
+        if not np.allclose(start, start.T, rtol=1e-8, atol=1e-10 * largest):
             raise ValueError("init must be symmetric; pass 0.5 * (W + W.T).")
         least = float(np.linalg.eigvalsh(start)[0])
-        if least < -1e-8 * np.abs(start).max(initial=0.0):
+        if least < -1e-8 * largest:
             raise ValueError(
                 f"init must be positive semi-definite, got an eigenvalue of {least:.3g}; pass "
                 "PsdCone().project(W)."
@@ -162,11 +139,10 @@ def start_from(
     if scaling is None:
         return start
     # W = D V D and L = D M for the weights D of the scaling.
-    if kind == "full":
-        return scaling.from_user(scaling.from_user(start).T).T
     if kind == "diagonal":
         return scaling.from_user(scaling.from_user(start))
-    return np.ascontiguousarray(scaling.from_user(start.T).T)
+    found = scaling.from_user(start.T).T
+    return scaling.from_user(found) if kind == "full" else np.ascontiguousarray(found)
 
 
 def unit_step(score: MahalanobisScore, loss: PairLoss, differences: Differences) -> float:
@@ -175,13 +151,14 @@ def unit_step(score: MahalanobisScore, loss: PairLoss, differences: Differences)
     A step of eta changes h by eta ||v||^4 for a full matrix, eta sum_k v_k^4 for a diagonal, and
     4 eta ||v||^2 h for a factor; means over pairs stand for typical ones.
     """
-    squared = differences.v * differences.v
+    v, share = differences
+    squared = v * v
     if score.parameterization == "full":
-        change = differences.mean(squared.sum(axis=1) ** 2)
+        change = float(share @ squared.sum(axis=1) ** 2)
     elif score.parameterization == "diagonal":
-        change = differences.mean((squared * squared).sum(axis=1))
+        change = float(share @ (squared * squared).sum(axis=1))
     else:
-        change = 4.0 * _target(loss) * differences.mean(squared.sum(axis=1))
+        change = 4.0 * _target(loss) * float(share @ squared.sum(axis=1))
     return 1.0 / change if change > 0 else 1.0
 
 

@@ -175,9 +175,9 @@ class Likelihood:
         whole = sparse.block_array(parts) if border.shape[1] else laplacian
         return sparse.csc_array(whole + sparse.diags_array(self.ridge))
 
-    def curvature(self, theta: Vector) -> Curvature:
-        """Return the factors of the second derivatives."""
-        matrix = self.information(np.exp(self.logs(theta)), self.counts)
+    def curvature(self, shares: Vector) -> Curvature:
+        """Return the factors of the second derivatives for these probabilities."""
+        matrix = self.information(shares, self.counts)
         return Curvature(matrix, self.n_players, is_free=not self.ridge.any())
 
     def group_scores(self, theta: Vector) -> sparse.csr_array:
@@ -289,9 +289,7 @@ def maximise(likelihood: Likelihood) -> Vector:
     value = likelihood.value(theta, logs)
     for _ in range(_MOST_STEPS):
         shares = np.exp(logs)
-        matrix = likelihood.information(shares, likelihood.counts)
-        curvature = Curvature(matrix, k, is_free=is_free)
-        step = curvature.solve(likelihood.gradient(theta, shares))
+        step = likelihood.curvature(shares).solve(likelihood.gradient(theta, shares))
         size = float(np.abs(likelihood.differences(step)).max())
         size = max(size, float(np.abs(step[-1])) if likelihood.has_ties else 0.0)
         share = 1.0

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from numbers import Integral
 from typing import Any, Self
 
@@ -186,9 +187,16 @@ class Votes:
             else:
                 total = float(weight.sum())
                 weight, squares = _discounted(weight, half_life)
-        raw = cls(players, first, second, np.empty((0, 3)), n, ordered, group, labels, extra,
-                  None, half_life, total)  # fmt: skip
-        return raw._gathered(place, weight, squares)
+
+        def of_outcomes(values: Vector) -> Vector:
+            table = np.zeros((n, 3))
+            table[np.arange(n), place] = values
+            return table
+
+        counts = of_outcomes(np.ones(n) if weight is None else weight)
+        rows = cls(players, first, second, counts, n, ordered, group, labels, extra,
+                   None if squares is None else of_outcomes(squares), half_life, total)  # fmt: skip
+        return rows._distinct(n)
 
     @property
     def n_covariates(self) -> int:
@@ -207,18 +215,48 @@ class Votes:
 
     def merge(self, other: Votes) -> Self:
         """Return the counts of both; with `half_life` the votes of `other` are the later ones."""
-        self._check_alike(other)
+        for name, own, theirs in (
+            ("half_life", self.half_life, other.half_life),
+            ("the number of covariates", self.n_covariates, other.n_covariates),
+            ("groups", self.group is not None, other.group is not None),
+        ):
+            if own != theirs:
+                raise ValueError(
+                    f"counts can be joined only if they agree in {name}, got {own} and {theirs}; "
+                    "count both in one way."
+                )
         old, total = 1.0, None
         if self.half_life is not None:
             old = float(np.exp2(-other._weight / self.half_life))
             if (self.total, other.total) != (None, None):
                 total = self._weight + other._weight
-        both = replace(self._joined(other, old, 1.0), total=total)
-        return both._distinct(self.n_votes + other.n_votes)
+        players, (p, q) = _united(self.players, other.players, "players")
+        groups = group = None
+        if self.group is not None and other.group is not None:
+            groups, (g, h) = _united(self.groups, other.groups, "groups")
+            group = np.concatenate([g[self.group], h[other.group]])
+
+        def joined(mine: Vector | None, theirs: Vector | None, factor: float = 1.0) -> Any:
+            if mine is None or theirs is None:
+                return None
+            return np.concatenate([factor * mine, theirs])
+
+        return replace(
+            self,
+            players=players,
+            first=np.concatenate([p[self.first], q[other.first]]),
+            second=np.concatenate([p[self.second], q[other.second]]),
+            counts=joined(self.counts, other.counts, old),
+            ordered=self.ordered and other.ordered,
+            group=group,
+            groups=groups,
+            covariates=joined(self.covariates, other.covariates),
+            squares=joined(self.squares, other.squares, old**2),
+            total=total,
+        )._distinct(self.n_votes + other.n_votes)
 
     def without(self, other: Votes) -> Self:
         """Return the counts without those of `other`, which must be among them."""
-        self._check_alike(other)
         if self.half_life is not None:
             raise ValueError(
                 "votes cannot be taken out of counts with half_life, since their ages are "
@@ -236,76 +274,21 @@ class Votes:
         left[left <= _RESIDUE * both.counts] = 0.0
         return replace(self, counts=left)._distinct(self.n_votes - other.n_votes)
 
-    def _check_alike(self, other: Votes) -> None:
-        for name, mine, theirs in (
-            ("half_life", self.half_life, other.half_life),
-            ("the number of covariates", self.n_covariates, other.n_covariates),
-            ("groups", self.group is not None, other.group is not None),
-        ):
-            if mine != theirs:
-                raise ValueError(
-                    f"counts can be joined only if they agree in {name}, got {mine} and {theirs}; "
-                    "count both in one way."
-                )
-
-    def _joined(self, other: Votes, mine: float, theirs: float) -> Self:
-        """Return the cells of both, weighted; equal cells are not yet added."""
-        players, (p, q) = _united(self.players, other.players, "players")
-        covariates, extra = self.covariates, other.covariates
-        squares = group = groups = None
-        if self.squares is not None and other.squares is not None:
-            squares = np.concatenate([mine**2 * self.squares, theirs**2 * other.squares])
-        if self.group is not None and other.group is not None:
-            assert self.groups is not None
-            assert other.groups is not None
-            groups, (g, h) = _united(self.groups, other.groups, "groups")
-            group = np.concatenate([g[self.group], h[other.group]])
-        if covariates is not None and extra is not None:
-            covariates = np.concatenate([covariates, extra])
-        return replace(
-            self,
-            players=players,
-            first=np.concatenate([p[self.first], q[other.first]]),
-            second=np.concatenate([p[self.second], q[other.second]]),
-            counts=np.concatenate([mine * self.counts, theirs * other.counts]),
-            ordered=self.ordered and other.ordered,
-            group=group,
-            groups=groups,
-            covariates=covariates,
-            squares=squares,
-        )
-
     def _distinct(self, n_votes: int) -> Self:
         """Return the counts with each cell once, in order, and without what has no votes."""
-        each: dict[str, Any] = {
-            name: None if (value := getattr(self, name)) is None else np.repeat(value, 3, axis=0)
-            for name in ("first", "second", "group", "covariates")
-        }
-        place = np.tile(np.arange(3), len(self.first))
-        squares = None if self.squares is None else self.squares.ravel()
-        rows = replace(self, n_votes=n_votes, **each)
-        return rows._gathered(place, self.counts.ravel(), squares)
-
-    def _gathered(self, place: Codes, weight: Vector | None, squares: Vector | None) -> Self:
-        """Return the counts of rows: this object says their cells, `place` their outcomes."""
         keys = [self.first, self.second]
         keys += [] if self.group is None else [self.group]
         keys += [] if self.covariates is None else list(self.covariates.T)
         order = np.lexsort(keys[::-1])
-        new = np.ones(len(order), dtype=np.bool_)
-        if len(order):
-            new[1:] = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
-        cell = np.empty(len(order), dtype=np.int64)
-        cell[order] = np.cumsum(new) - 1
-        n_cells = int(new.sum())
+        new = np.any([np.diff(key[order], prepend=np.nan) != 0 for key in keys], axis=0)
+        begins = np.flatnonzero(new)
 
-        def tallied(values: Vector | None) -> Vector:
-            sums = np.bincount(cell * 3 + place, values, 3 * n_cells)
-            return sums.astype(np.float64).reshape(n_cells, 3)
+        def tallied(values: Vector) -> Vector:
+            return np.add.reduceat(values[order], begins) if len(begins) else values
 
-        counts = tallied(weight)
+        counts = tallied(self.counts)
         some = counts.any(axis=1)
-        rows = order[new][some]
+        rows = order[begins][some]
         first, second = self.first[rows], self.second[rows]
         players, both = _used(self.players, np.concatenate([first, second]))
         group = groups = None
@@ -317,10 +300,11 @@ class Votes:
             first=both[: len(first)],
             second=both[len(first) :],
             counts=counts[some],
+            n_votes=n_votes,
             group=group,
             groups=groups,
             covariates=None if self.covariates is None else self.covariates[rows],
-            squares=None if squares is None else tallied(squares)[some],
+            squares=None if self.squares is None else tallied(self.squares)[some],
         )
 
 
@@ -364,9 +348,7 @@ def _used(labels: NDArray[Any], codes: Codes) -> tuple[NDArray[Any], Codes]:
     return labels[occurs], (np.cumsum(occurs) - 1)[codes]
 
 
-def _united(
-    mine: NDArray[Any], theirs: NDArray[Any], what: str
-) -> tuple[NDArray[Any], tuple[Codes, Codes]]:
+def _united(mine: Any, theirs: Any, what: str) -> tuple[NDArray[Any], tuple[Codes, Codes]]:
     """Return the labels of both, and the places of each among them."""
     if mine.dtype.kind != theirs.dtype.kind and len(mine) and len(theirs):
         raise ValueError(
@@ -480,11 +462,9 @@ def _names(what: str, values: Any) -> list[Any]:
             "(missing values make whole numbers floats: remove these votes)."
         )
     names = array.tolist()
-    known: dict[Any, Any] = {}
-    kind = int if len(names) and _is_whole(names[0]) else str
+    kind = int if names and _is_whole(names[0]) else str
     for name in set(names):
-        good = _is_whole(name) if kind is int else isinstance(name, str)
-        if not good:
+        if not (_is_whole(name) if kind is int else isinstance(name, str)):
             row = next(k for k, one in enumerate(names) if one is name or one == name)
             stand = "a whole number" if kind is int and not isinstance(name, str) else "a text"
             raise ValueError(
@@ -501,8 +481,7 @@ def _names(what: str, values: Any) -> list[Any]:
                 f"{what} holds {name}, too large a whole number for a name; write such names as "
                 "texts."
             )
-        known[name] = kind(name)
-    return list(map(known.__getitem__, names))
+    return list(map(kind, names))
 
 
 def _is_whole(name: Any) -> bool:
@@ -523,29 +502,23 @@ def check_outcomes(outcome: Any, n: int, players: Iterable[Any] = ()) -> NDArray
             f"outcome must hold one value for each of the {n} votes, got shape {array.shape}."
         )
     if array.dtype.kind in "biuf":
-        left = 2.0 - 2.0 * array.astype(np.float64)
-        with np.errstate(invalid="ignore"):  # NaN and infinity are refused below
-            places = left.astype(np.int64)
-        # the usual case takes few passes over the votes
-        if n and not (places.min() >= 0 and places.max() <= 2 and bool((places == left).all())):
-            places[(places != left) | (places > 2)] = -1
+        values = array.astype(np.float64)
+        places = np.select([values == 1.0, values == 0.5, values == 0.0], [0, 1, 2], -1)
     else:
         places = np.array(word_places(array.tolist()), dtype=np.int64).reshape(n)
+        named = outcome_names({str(word) for word in set(array.tolist())} & set(players))
+        if named and (places >= 0).all():
+            raise ValueError(
+                f"outcome {min(named)!r} is also the name of a player, so it may mean the first "
+                "player or that one; write win, tie or loss, or 1, 0.5 or 0."
+            )
     wrong = np.flatnonzero(places < 0)
     if len(wrong):
         raise ValueError(
             f"outcome {array.tolist()[wrong[0]]!r} (row {wrong[0]}) is unknown; write {OUTCOMES} "
             "for a win of the first player, a tie, or a win of the second."
         )
-    if array.dtype.kind not in "biuf":
-        words = {str(word) for word in set(array.tolist())}
-        named = outcome_names(words & set(players))
-        if named:
-            raise ValueError(
-                f"outcome {min(named)!r} is also the name of a player, so it may mean the first "
-                "player or that one; write win, tie or loss, or 1, 0.5 or 0."
-            )
-    return places
+    return places.astype(np.int64)
 
 
 def outcome_names(players: Iterable[Any]) -> list[Any]:
@@ -559,10 +532,5 @@ def outcome_names(players: Iterable[Any]) -> list[Any]:
 
 def word_places(cells: Iterable[Any]) -> list[int]:
     """Return 0, 1 or 2 for each word for an outcome, and -1 for any other word."""
-    known: dict[Any, int] = {}
-    found = []
-    for cell in cells:
-        if cell not in known:
-            known[cell] = _PLACES.get(str(cell).strip().casefold(), -1)
-        found.append(known[cell])
-    return found
+    place = cache(lambda cell: _PLACES.get(str(cell).strip().casefold(), -1))
+    return [place(cell) for cell in cells]

@@ -10,8 +10,7 @@ An estimator becomes storable with a few lines::
 
 which stores the fitted attributes ``coef_`` and ``step_size_`` (numbers are arrays without
 sides), the constructor's parameters, classes and feature names. Override `_pack` and `_unpack` for
-attributes of other kinds. Add the name of the module to the table in `models.record`, so that a
-file can be loaded before the module was imported.
+attributes of other kinds.
 """
 
 from __future__ import annotations

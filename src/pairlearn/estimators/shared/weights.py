@@ -4,19 +4,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics.auc import auc_of, roc_auc
 from pairlearn.restored import LARGEST_WEIGHT
-from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_weights
-
-Examples = TypeVar("Examples", Rows, Vector)
-Kind = TypeVar("Kind", bound=NDArray[Any])
 
 #: The smallest allowed largest weight: products of two weights must not underflow.
 _SMALLEST = 1e-100
@@ -64,17 +60,6 @@ def kept_of_chunk(weight: Vector, *, begun: bool) -> NDArray[np.int64] | None:
             "positive weight."
         )
     return kept
-
-
-def weighing_examples(
-    weight: Vector, rows: Examples, labels: Kind, *, begun: bool
-) -> tuple[Vector, Examples, Kind]:
-    """Return weights, rows and labels of a chunk without the examples of weight zero."""
-    kept = kept_of_chunk(weight, begun=begun)
-    if kept is None:
-        return weight, rows, labels
-    of_rows: Any = rows.take(kept) if isinstance(rows, Rows) else rows[kept]
-    return weight[kept], of_rows, labels[kept]  # type: ignore[return-value]
 
 
 def _of_products(weight: Vector, name: str) -> Vector:

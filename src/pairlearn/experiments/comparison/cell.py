@@ -160,7 +160,6 @@ def run_task(task: Task) -> Result | Tuning | str:
 
 
 def _fit(task: Task) -> Result:
-    """Tune if needed, fit and test one cell; return its scores, costs and warnings."""
     method = task.method
     X, y, X_test, y_test = _prepared(task, task.split)
     root = child_seed(task.seed, "method", task.data.name, task.split, method.name)

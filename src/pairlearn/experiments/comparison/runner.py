@@ -292,7 +292,6 @@ def _with_shared_params(
 
 
 def _outcomes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, Result | Tuning | str]]:
-    """Yield each task with its outcome, as they finish."""
     if workers == 1 or len(tasks) < 2:
         for task in tasks:
             yield task, run_task(task)

@@ -70,7 +70,6 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
 
 
 def _remarks(comparison: Comparison, settings: Settings, *, embedded: bool) -> list[str]:
-    """Return what a reader must know of how the numbers were made."""
     remarks = [
         f"Here over {comparison.n_splits} splits, protocol {settings.protocol}, seed "
         f"{settings.seed}; the published numbers are over 25."

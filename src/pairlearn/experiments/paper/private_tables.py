@@ -210,7 +210,6 @@ def _aucs(run: Comparison) -> dict[str, tuple[float, float]]:
 
 
 def _seconds(run: Comparison) -> dict[str, tuple[float, float]]:
-    """Return the median CPU seconds of each method, without a deviation."""
     return {row.method: (row.cpu_seconds, math.nan) for row in cost_rows(run)}
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from pairlearn.experiments.comparison.runner import Comparison, environment
-from pairlearn.experiments.comparison.statistics import Interval
 from pairlearn.experiments.comparison.tables import (
     Place,
     auc_rows,
@@ -121,7 +120,7 @@ def comparison_parts(
     if published:
         parts.append(beside_table(published))
     parts += curve_figures(comparison)
-    parts += [_trade_off(comparison, aucs), _cost_table(comparison)]
+    parts.append(_cost_table(comparison))
     methods = [[method, explain(method)] for method in comparison.methods]
     parts.append(Table("The methods", "methods", {"method": "", "what it is": ""}, methods))
     return [*parts, auc_table, _all_results(comparison), *_troubles(comparison)]
@@ -138,7 +137,6 @@ def how_it_was_run(settings: Mapping[str, str], *, commands: Sequence[str]) -> l
 
 
 def _matrix_table(comparison: Comparison) -> Table:
-    """Return the table of mean test AUC, data sets by methods, with ties marked."""
     places = matrix(comparison)
 
     def cell(place: Place | None) -> Cell:
@@ -169,26 +167,23 @@ def _matrix_table(comparison: Comparison) -> Table:
 
 
 def _differences(comparison: Comparison, baseline: str | None) -> list[Table | Figure]:
-    """Return the table and the figure of paired differences; none for a single method."""
     rows = difference_rows(comparison, baseline=baseline)
     if not rows:
         return []
     base = rows[0].baseline
+    columns = {"data set": "", "method": "", "difference": "+.4f", "low": "+.4f", "high": "+.4f",
+               "p (Holm)": ".3g", "splits won": "d", "splits": "d"}  # fmt: skip
+    gaps = {(r.dataset, r.method): r.difference for r in rows}
     table = Table(
         f"Paired differences to {base}",
         "differences",
-        {"data set": "", "method": "", "difference": "+.4f", "low": "+.4f", "high": "+.4f",
-         "p (Holm)": ".3g", "splits won": "d", "splits": "d"},
-        [
-            [r.dataset, r.method, r.difference.mean, r.difference.low, r.difference.high,
-             r.p_adjusted, r.wins, r.difference.n]
-            for r in rows
-        ],
+        columns,
+        [[r.dataset, r.method, g.mean, g.low, g.high, r.p_adjusted, r.wins, g.n]
+         for r, g in zip(rows, gaps.values(), strict=True)],
         note="Positive: the method's test AUC is higher. Differences are taken split by split, 95 "
         "% intervals are corrected as above, and p-values are adjusted by Holm's rule over all "
         "rows of this table.",
     )  # fmt: skip
-    gaps = {(r.dataset, r.method): r.difference for r in rows}
     figure = Figure(
         f"Differences to {base} with intervals",
         "figure-differences",
@@ -233,47 +228,28 @@ def beside_table(
     )
 
 
-def _trade_off(comparison: Comparison, aucs: Mapping[tuple[str, str], Interval]) -> Figure:
-    """Return the figure of mean test AUC against median CPU seconds."""
-    points = {
-        # A time below the clock's resolution still needs a position on a log axis.
-        (row.dataset, row.method): (max(row.all_cpu_seconds, 1e-6), aucs[row.dataset, row.method])
-        for row in cost_rows(comparison)
-    }
-    return Figure(
-        "AUC against training time",
-        "figure-trade-off",
-        _time_figure(
-            comparison, {key: Curve([x], [auc.mean]) for key, (x, auc) in points.items()}
-        ),
-        (["dataset", "method", "cpu_seconds", "auc"],
-         [[*key, x, auc.mean] for key, (x, auc) in points.items()]),
-        "Mean test AUC against median training CPU seconds on a log axis.",
-        "Median CPU seconds from data to model on one thread: the choice of parameters and the "
-        "training with them, whether a method chooses itself or is tuned from outside. "
-        "Compilation is not counted.",
-    )  # fmt: skip
-
-
 def curve_figures(comparison: Comparison) -> list[Figure]:
-    """Return the figures of AUC during training, for methods that recorded it."""
+    """Return the figure of AUC during training, for methods that recorded it."""
     paths = trajectories(comparison)
     if not paths:
         return []
     curves = {(p.dataset, p.method): Curve(p.cpu_seconds.clip(1e-6), p.auc_mean) for p in paths}
-    rows = [
-        [path.dataset, path.method, *point]
-        for path in paths
-        for point in zip(
-            path.cpu_seconds, path.n_gradients, path.auc_mean, path.auc_sd, strict=True
-        )
-    ]
     columns = ["dataset", "method", "cpu_seconds", "n_gradients", "auc_mean", "auc_sd"]
+    rows = [
+        [p.dataset, p.method, *point]
+        for p in paths
+        for point in zip(p.cpu_seconds, p.n_gradients, p.auc_mean, p.auc_sd, strict=True)
+    ]
     return [
         Figure(
             "AUC during training",
             "figure-curves",
-            _time_figure(comparison, curves),
+            curves_figure(
+                curves,
+                series=comparison.methods,
+                xlabel="training CPU seconds (log)",
+                ylabel="test AUC",
+            ),
             (columns, rows),
             "Mean test AUC against training CPU seconds on a log axis, a curve per method.",
             "Means over splits at each checkpoint; evaluation is not timed.",
@@ -281,14 +257,7 @@ def curve_figures(comparison: Comparison) -> list[Figure]:
     ]
 
 
-def _time_figure(comparison: Comparison, curves: Mapping[tuple[str, str], Curve]) -> str:
-    return curves_figure(
-        curves, series=comparison.methods, xlabel="training CPU seconds (log)", ylabel="test AUC"
-    )
-
-
 def _cost_table(comparison: Comparison) -> Table:
-    """Return the table of median costs: seconds, gradients, memory."""
     return Table(
         "What training costs",
         "costs",
@@ -307,7 +276,6 @@ def _cost_table(comparison: Comparison) -> Table:
 
 
 def _all_results(comparison: Comparison) -> Table:
-    """Return the folded table of all cells, one row each."""
     plain = [asdict(result) for result in comparison.results]
     return Table(
         "Every split",
@@ -330,7 +298,6 @@ def _all_results(comparison: Comparison) -> Table:
 
 
 def _troubles(comparison: Comparison) -> list[Table]:
-    """Return tables of failures and of warnings, if there are any."""
     failed = [(f.dataset, f.method, f.message) for f in comparison.failures]
     warned = [(r.dataset, r.method, text) for r in comparison.results for text in r.warnings]
     columns = {"data set": "", "method": "", "splits": "d", "message": ""}

@@ -272,10 +272,7 @@ def class_page(
     # All probabilities of all classes; those of one example depend on each other.
     came_true = (codes[:, None] == np.arange(k)).astype(int).ravel()
     found = calibration_curve(
-        came_true,
-        probabilities.ravel(),
-        groups=np.repeat(np.arange(n), k),
-        confidence=confidence,
+        came_true, probabilities.ravel(), groups=np.repeat(np.arange(n), k), confidence=confidence
     )
     heading = "Calibration of all classes"
     parts.append(_calibration(heading, "share that came true", found, confidence))
@@ -334,7 +331,6 @@ def _calibration(title: str, share: str, found: Any, confidence: float) -> Figur
 def _curve_figure(
     title: str, name: str, axes: tuple[str, str], curve: Curve, confidence: float, **look: bool
 ) -> Figure:
-    """Return a curve with its band as a figure of a page."""
     shape = ("bars", "hold") if look.get("points") else ("band", "holds")
     return Figure(
         title, name, limits_figure(curve, xlabel=axes[0], ylabel=axes[1], **look),
