@@ -51,9 +51,20 @@ _FEWEST = 20
 class Bootstrap(Shown):
     """Replicates and intervals of `bootstrap`.
 
-    `estimator` is the fit to all examples and `coef` its coefficients, each within `low` and
-    `high`; `coefs` are those of the replicates. `auc` is that on new examples, by the out-of-bag
-    `scores`; `y` holds labels -1 and +1, and `confidence` is the level of all intervals.
+    Parameters
+    ----------
+    estimator : AUCClassifier
+        The fit to all examples.
+    coef, low, high : ndarray of shape (n_features,)
+        Its coefficients and their intervals.
+    coefs : ndarray of shape (n, n_features)
+        Those of the replicates.
+    auc : AUCInterval
+        AUC on new examples, by out-of-bag scores.
+    scores, y : ndarray of shape (n_samples,)
+        The out-of-bag score of each example, and the labels -1 and +1.
+    confidence : float
+        The level of all intervals.
 
     Examples
     --------
