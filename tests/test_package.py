@@ -313,7 +313,7 @@ ROOMS = [
 ]  # fmt: skip
 #: Names behind doors whose docstrings lack a section. The list may only become shorter.
 BRIEF = {
-    "Alarm", "ArraySpec", "Arrival", "ArrowReader", "ArrowTable", "Averaging", "Block",
+    "Alarm", "ArraySpec", "Arrival", "ArrowTable", "Averaging", "Block",
     "Bounds", "CentredStatistics", "Chunk", "Constants", "Dataset", "Decision",
     "ExcessMeasurement", "FittedTable", "LabelRule", "ListedPairs", "LocalizedStage",
     "Mechanism", "NamedLearner", "NoiseSource", "OfflineSource", "OnlineSource",

@@ -120,7 +120,7 @@ def test_a_column_of_which_nothing_can_be_read(tmp_path, capsys):
         assert (tmp_path / "o").exists() is (status == 0)
         (tmp_path / "o").unlink(missing_ok=True)
     told = capsys.readouterr().err
-    assert "none of the first 20 values of column 'a' can be read: " in told
+    assert "20 of the first 20 values of column 'a' cannot be read: " in told
     assert "`predict --missing impute` takes it as missing" in told
     assert run(program, [*predict, "--missing", "impute"]) == 0
 
@@ -133,7 +133,7 @@ def test_a_label_seen_late(tmp_path, capsys):
     assert status == 0
     assert "40 k rows" in out
     assert "1 row refused; first:" in err
-    assert "d.csv:40002: label 2.0 is not among the classes" in err
+    assert "d.csv:40002: label '2' is not among the classes" in err
     status, out, err = train(tmp_path, capsys)
     assert status == 1
     assert "has the labels 0 (20000 rows), 1 (20000 rows), 2 (1 row), and two are needed" in err

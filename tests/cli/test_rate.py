@@ -212,4 +212,4 @@ def test_gaps_are_no_players_and_whole_numbers_have_no_point(capsys, here):
     (here / "votes.csv").write_text("winner,loser,winner\na,b,c\nb,a,c\n")
     status, _, err = rate(capsys, "votes.csv")
     assert status == 1
-    assert "more than one column 'winner'; rename all but one" in err
+    assert "more than one column named 'winner'; rename all but the one to use" in err

@@ -460,7 +460,7 @@ def test_a_damaged_table_in_a_model(tmp_path, capsys):
     record = read_model("m")
     table = record.provenance["table"]
     for change, message in (
-        ({"version": 99}, "has version 99, this library reads 1 to 2; upgrade pairlearn"),
+        ({"version": 99}, "has version 99, this library reads 3; train the model again"),
         ({"columns": table["columns"][:2]}, "the model has 14 features and its columns give"),
     ):
         broken = {**record.provenance, "table": {**table, **change}}

@@ -265,7 +265,8 @@ def test_an_interrupted_run_goes_on(files, rng):
 
 def test_going_on_gives_the_same_model(files, capsys):
     """A checkpoint made by the library halfway, then the program: the model is that of one run."""
-    from pairlearn.streams import OnlineLearner
+    from pairlearn.streams import OnlineLearner, ShuffledReader
+    from pairlearn.tables import TableOptions, TableReader, plan_table
 
     class EnoughError(Exception):
         pass
@@ -282,9 +283,9 @@ def test_going_on_gives_the_same_model(files, capsys):
         "stream",
     ]
     call(capsys, *arguments, "-o", files / "whole", "--set", "stream.n_passes=3")
-    schema = Schema(label="y", features=("a", "b", "c"), classes=(0.0, 1.0),
-                    missing=dict.fromkeys("abc", "refuse"))  # fmt: skip
-    reader = open_reader(files / "train.csv", schema, shuffle_buffer="auto")
+    data = [str(files / "train.csv")]
+    options = TableOptions(label="y", features=("a", "b", "c"), missing="refuse")
+    reader = ShuffledReader(TableReader(data, plan_table(data, options).encoder))
     left = [1]
 
     def stop(learner, chunk):

@@ -66,11 +66,6 @@ def test_important_classes_count_more(sample, importance):
     assert value(found) == pytest.approx(max(value(cut) for cut in cuts))
 
 
-def test_unknown_criterion():
-    with pytest.raises(ValueError, match=r"a threshold is chosen by one of .* got 'best'"):
-        choose_threshold(np.zeros(2), np.array([True, False]), np.ones(2), "best")
-
-
 @pytest.mark.parametrize("fit", [fit_sigmoid, fit_isotonic])
 @given(sample=scored(), points=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20))
 @example(
@@ -101,16 +96,6 @@ def test_score_of_half(fit, sample):
     ), "a sigmoid crosses 1/2 once"
     assert not (calibrator(grid[grid < half]) > 0.5 + 1e-12).any()
     assert not (calibrator(grid[grid > half]) < 0.5 - 1e-12).any()
-
-
-def test_sigmoid_recovers_a_logistic_model():
-    """Slope and intercept within 5 standard errors (about 0.02): false-alarm rate 1e-6."""
-    rng = np.random.default_rng(2)
-    scores = rng.normal(size=100_000)
-    positive = rng.random(100_000) < 1 / (1 + np.exp(-(2.0 * scores - 1.0)))
-    fit = fit_sigmoid(scores, positive, np.ones(100_000))
-    assert fit.slope == pytest.approx(2.0, abs=0.1)
-    assert fit.intercept == pytest.approx(-1.0, abs=0.1)
 
 
 @given(sample=scored(), unit=st.sampled_from([1e-6, 1.0, 1e6]), shift=st.floats(-100, 100))
@@ -167,17 +152,6 @@ def test_threshold_of_least_cost(rng, costs, tmp_path):
     assert (again.decision, again.threshold_) == (Costs(*costs), clf.threshold_)
 
 
-def test_a_stream_finds_the_threshold_of_least_cost(rng):
-    X = rng.normal(size=(600, 2))
-    y = (X[:, 0] + 0.7 * rng.normal(size=600) > 0.8).astype(int)
-    careful, bold = (
-        AUCClassifier(decision=Costs(*costs), random_state=0).partial_fit(X, y, [0, 1])
-        for costs in ((1.0, 20.0), (20.0, 1.0))
-    )
-    assert careful.threshold_ < bold.threshold_
-    assert careful.predict(X).mean() > bold.predict(X).mean()
-
-
 @pytest.mark.parametrize(
     ("costs", "message"),
     [
@@ -204,11 +178,6 @@ def test_a_threshold_is_a_number_or_a_name(at):
         Threshold(at)
     with pytest.raises(ValueError, match='calibration must be "sigmoid" or "isotonic"'):
         Threshold(calibration=[at])
-
-
-def test_numbers_of_numpy_are_thresholds():
-    cuts = [Threshold(at).default_cut for at in (2, np.int64(2), np.float32(2))]
-    assert cuts == [2.0, 2.0, 2.0]
 
 
 @pytest.mark.parametrize(

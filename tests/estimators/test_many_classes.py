@@ -19,8 +19,6 @@ from pairlearn import (
 )
 from pairlearn.estimators.classes.ordinal import share_in_order
 from pairlearn.estimators.shared.class_moments import ClassSystems
-from pairlearn.metrics import HandTill
-from pairlearn.metrics.hand_till import mean_pair_auc
 from pairlearn.solvers.rows import as_rows
 
 
@@ -54,18 +52,6 @@ def test_the_order_of_grades_is_the_sum_over_their_pairs() -> None:
     np.testing.assert_allclose(systems.solve_order(0.1), expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_mean_over_pairs_is_hand_and_tills(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n, k = 60, 5
-    codes = rng.integers(0, k - (seed == 4), size=n)  # the last class may be missing
-    scores = rng.integers(-3, 4, size=(n, k * (k - 1) // 2)).astype(float)
-    weight = rng.integers(0, 3, size=n).astype(float)
-    metric = HandTill(pairs=True, classes=tuple(range(k)))
-    expected = metric(codes, scores, sample_weight=weight)
-    assert mean_pair_auc(codes, scores, weight, k) == pytest.approx(expected, abs=1e-14)
-
-
 def test_the_share_in_order_counts_pairs_of_examples() -> None:
     rng = np.random.default_rng(3)
     codes, scores = rng.integers(0, 9, size=50), rng.integers(0, 9, size=50).astype(float)
@@ -88,12 +74,6 @@ def test_numbers_to_predict_are_refused_as_classes(model: object, n: int, k: int
         clone(model).fit(X, y)
     for cure in ("EntropyRegressor", "OrdinalAUCClassifier", "OneVsRestClassifier"):
         assert cure in str(refused.value)
-
-
-def test_a_stream_of_too_many_classes_is_refused() -> None:
-    X = np.random.default_rng(0).normal(size=(4, 2))
-    with pytest.raises(ValueError, match="y has 60 different labels"):
-        AUCClassifier().partial_fit(X, np.arange(4), classes=np.arange(60))
 
 
 def test_forty_classes_and_two_hundred_grades_are_learned() -> None:

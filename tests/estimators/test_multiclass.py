@@ -1,22 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One score for each pair of classes."""
 
-import os
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris, load_wine
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, train_test_split
-from sklearn.pipeline import make_pipeline
+from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import StandardScaler
 
-from pairlearn import SGD, Exact, HandTill, MulticlassAUCClassifier, load_model
+from pairlearn import SGD, Exact, HandTill, MulticlassAUCClassifier
 from pairlearn.estimators.classes.multiclass import couple, find_power, raise_to
 from pairlearn.losses import SquaredHinge
 from pairlearn.solvers import solve_square_auc
@@ -97,46 +90,6 @@ def test_coupling_minimises_the_sum_of_squares():
         np.testing.assert_allclose(couple(exact, k), p, atol=1e-6)
 
 
-def against_logistic(X, y, seed):
-    A, B, a, b = train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
-    ours = MulticlassAUCClassifier(random_state=0).fit(A, a)
-    rival = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(A, a)
-    logits = rival.decision_function(B)
-    pairs = np.column_stack(
-        [logits[:, v] - logits[:, u] for u, v in combinations(range(logits.shape[1]), 2)]
-    )
-    return (
-        ours.score(B, b) - HandTill(pairs=True)(b, pairs),
-        float((ours.predict(B) == b).mean() - rival.score(B, b)),
-        log_loss(b, ours.predict_proba(B)) - log_loss(b, rival.predict_proba(B)),
-    )
-
-
-@pytest.mark.thorough
-def test_as_good_as_multinomial_regression_on_digits():
-    m, accuracy, loss = against_logistic(*load_digits(return_X_y=True), seed=0)
-    assert m > -0.001
-    assert accuracy > -0.01
-    assert loss < 0.01
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["vehicle_scale", "segment.scale", "dna.scale", "letter.scale"])
-def test_as_good_as_multinomial_regression(name):
-    from pairlearn.data import read_libsvm
-
-    folder = Path(os.environ.get("PAIRLEARN_DATA", "../shared/data"))
-    paths = sorted([*folder.glob(f"{name}.libsvm*"), *folder.glob(f"league/{name}.libsvm*")])
-    if not paths:
-        pytest.skip(f"{name} is not in {folder}")
-    X, y = read_libsvm(paths[0], dense=True)
-    n = min(len(y), 5_000)
-    m, accuracy, loss = np.mean([against_logistic(X[:n], y[:n], k) for k in range(3)], axis=0)
-    assert m > 0.0
-    assert accuracy > -0.01
-    assert loss < 0.01
-
-
 def test_degenerate_classes():
     X = np.arange(10.0)[:, None]
     y = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 2])
@@ -184,19 +137,3 @@ def test_squared_hinge_is_minimised_for_each_pair():
     for solver in ("moments", SGD(0.1)):
         with pytest.raises(ValueError, match=r"no way to train by .*; use solver=.exact"):
             MulticlassAUCClassifier(solver=solver).fit(X, y)
-
-
-def test_parameters_reach_into_the_solver(tmp_path):
-    X, y = load_wine(return_X_y=True)
-    model = MulticlassAUCClassifier(random_state=0)
-    grid = {"solver__ridge": [1e-3, 1e3]}
-    search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, y)
-    best = search.best_estimator_
-    assert best.solver == Exact(ridge=best.ridge_)
-    assert best.get_params()["solver__ridge"] == best.ridge_ == search.best_params_["solver__ridge"]
-    assert repr(clone(best)) == f"MulticlassAUCClassifier(random_state=0, solver={best.solver!r})"
-    best.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
-    assert loaded.solver == best.solver
-    assert (loaded.loss_, loaded.choice_, loaded.ridge_) == (best.loss_, best.choice_, best.ridge_)
-    np.testing.assert_array_equal(loaded.predict_proba(X), best.predict_proba(X))

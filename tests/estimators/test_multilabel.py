@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_predict, cross_val_score
+from sklearn.model_selection import cross_val_score
 
 from pairlearn import Costs, Exact, MultilabelAUCClassifier, Threshold, load_model, roc_auc
 from pairlearn.solvers import solve_square_auc
@@ -70,20 +69,6 @@ def test_scorers_of_scikit_learn_know_the_labels(labelled, n_labels):
             model.fit(X, y, weight)
 
 
-def test_as_good_as_a_logistic_regression_for_each_label(labelled):
-    X, Y = labelled
-    model = MultilabelAUCClassifier(random_state=0).fit(X[:200], Y[:200])
-    rivals = [
-        roc_auc(
-            Y[200:, k], LogisticRegression().fit(X[:200], Y[:200, k]).decision_function(X[200:])
-        )
-        for k in range(3)
-    ]
-    assert model.score(X[200:], Y[200:]) > np.mean(rivals) - 0.01
-    p = model.predict_proba(X[:200])
-    np.testing.assert_allclose(p.mean(axis=0), Y[:200].mean(axis=0), atol=0.03)
-
-
 def test_rare_labels_and_refusals(labelled):
     X, Y = labelled
     lonely = np.zeros((300, 1), dtype=int)
@@ -130,16 +115,6 @@ def test_decision_rules(labelled, decision, tmp_path):
     loaded = load_model(tmp_path / "model")
     assert loaded.decision == decision
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-
-
-@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
-def test_held_out_scores_have_a_column_for_each_label(labelled, method):
-    X, Y = labelled
-    model = MultilabelAUCClassifier(solver=Exact(ridge=0.1), random_state=0)
-    found = cross_val_predict(model, X, Y, cv=3, method=method)
-    assert found.shape == Y.shape
-    expected = getattr(model.fit(X[100:], Y[100:]), method)(X[:100])
-    np.testing.assert_allclose(found[:100], expected)
 
 
 def test_masked_and_missing_labels_are_refused(labelled):

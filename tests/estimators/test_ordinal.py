@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from scipy.optimize import approx_fprime, minimize
+from scipy.optimize import approx_fprime
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier
 from sklearn.metrics import get_scorer
 
 from pairlearn import Exact, OrdinalAUCClassifier, explain, pair_accuracy, roc_auc
-from pairlearn.estimators.classes.ordinal import fit_cuts, share_in_order
+from pairlearn.estimators.classes.ordinal import share_in_order
 from pairlearn.models import ModelFileError
 
 
@@ -87,27 +87,6 @@ def test_score_is_the_share_of_pairs_in_order(graded, rng):
     assert ((two.decision_function(X) > 0) == two.predict(X)).all()
 
 
-def test_cuts_have_the_largest_likelihood(rng):
-    scores = rng.normal(3.0, 2.0, size=500)
-    codes = np.digitize(1.5 * scores + rng.logistic(size=500), [2.0, 4.0, 7.0])
-    weight = rng.uniform(0.5, 2.0, 500)
-    slope, cuts = fit_cuts(scores, codes, weight)
-
-    def loss(parameters):
-        t = parameters[0] * scores[:, None] - parameters[1:]
-        ends = np.ones((500, 1)), np.zeros((500, 1))
-        above = np.hstack((ends[0], 1.0 / (1.0 + np.exp(-t)), ends[1]))
-        rows = np.arange(500)
-        p = above[rows, codes] - above[rows, codes + 1]
-        return -(weight @ np.log(np.maximum(p, 1e-12))) / weight.sum()
-
-    best = minimize(loss, np.append(slope, cuts), method="Nelder-Mead",
-                    options={"maxiter": 4000, "xatol": 1e-8, "fatol": 1e-12})  # fmt: skip
-    assert loss(np.append(slope, cuts)) < best.fun + 1e-3
-    np.testing.assert_allclose(np.append(slope, cuts), best.x, rtol=0.02, atol=0.02)
-    assert slope == pytest.approx(1.5, abs=0.25)
-
-
 def test_grades_are_found_nearly_as_often_as_with_the_true_model(graded):
     X, y = graded
     model = OrdinalAUCClassifier(random_state=0).fit(X[:300], y[:300])
@@ -120,18 +99,6 @@ def test_grades_are_found_nearly_as_often_as_with_the_true_model(graded):
     best = -np.log(truth[rows, y[300:]]).mean()
     assert -np.log(model.predict_proba(X[300:])[rows, y[300:]]).mean() < best + 0.1
     assert share_in_order(np.array([0, 0, 1]), np.zeros(3), np.ones(3)) == 0.5
-
-
-def test_the_share_is_that_of_all_pairs():
-    rng = np.random.default_rng(3)
-    codes, weight = rng.integers(0, 40, 200), rng.integers(0, 3, 200).astype(float)
-    scores = np.round(codes / 40 + rng.standard_normal(200), 1)
-    higher = (codes[:, None] > codes) * weight[:, None] * weight
-    wins = (scores[:, None] > scores) + 0.5 * (scores[:, None] == scores)
-    expected = (higher * wins).sum() / higher.sum()
-    assert share_in_order(codes, scores, weight) == pytest.approx(expected, rel=1e-13)
-    with pytest.raises(ValueError, match="one grade only"):
-        share_in_order(codes, scores, np.where(codes == 3, 1.0, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -172,14 +139,6 @@ def test_scores_near_the_largest_number_have_probabilities(graded):
     model = OrdinalAUCClassifier(solver=Exact(ridge=0.1)).fit(X, y)
     p = model.predict_proba(np.full((1, 4), 1e307) * np.sign(model.coef_))
     np.testing.assert_allclose(p, [[0.0, 0.0, 0.0, 1.0]])
-
-
-def test_a_score_needs_a_grade_for_each_example(graded):
-    X, y = graded[:2]
-    model = OrdinalAUCClassifier(random_state=0).fit(X, y)
-    for wrong in (y[:-1], y[:, np.newaxis]):
-        with pytest.raises(ValueError, match="y must have the shape"):
-            model.score(X, wrong)
 
 
 def test_the_order_of_the_grades_does_not_matter_to_scikit_learn(graded):

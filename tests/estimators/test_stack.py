@@ -15,7 +15,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from pairlearn import AUCClassifier, AUCStack, roc_auc
 from pairlearn.estimators.stack.blend import stack_weights
@@ -125,28 +124,6 @@ def test_threads_and_seeds_give_the_same(table):
     assert first.weights_ == second.weights_
 
 
-@pytest.mark.parametrize(("n", "expected"), [(240, 1), (2_600, 2)])
-def test_small_tables_are_learned_by_one_thread(n, expected):
-    class Counting(GaussianNB):
-        """Notes how many threads of OpenMP it may start."""
-
-        def fit(self, X, y, sample_weight=None):
-            seen.update(pool["num_threads"] for pool in openmp_pools())
-            return super().fit(X, y, sample_weight)
-
-    def openmp_pools():
-        return [pool for pool in threadpool_info() if pool["user_api"] == "openmp"]
-
-    seen, rng = set(), np.random.default_rng(0)
-    X = rng.normal(size=(n, 40))
-    with threadpool_limits(2, user_api="openmp"):
-        if not openmp_pools() or openmp_pools()[0]["num_threads"] != 2:
-            pytest.skip("scikit-learn was built without OpenMP, or two threads are not allowed")
-        AUCStack([("a", Counting()), ("b", Counting())], random_state=0).fit(X, X[:, 0] > 0.0)
-        assert {pool["num_threads"] for pool in openmp_pools()} == {2}
-    assert seen == {expected}
-
-
 def test_gaps_are_filled_for_members_that_do_not_take_them(table, rng):
     X, y = table
     X = X.copy()
@@ -182,7 +159,7 @@ def test_filling():
     assert not takes_gaps(make_pipeline(RobustScaler(), scaled))
 
 
-@pytest.mark.parametrize("n_positive", [2, 3, 5])
+@pytest.mark.parametrize("n_positive", [2, 5])
 def test_few_positives(rng, n_positive):
     X = rng.normal(size=(60, 2))
     y = (np.arange(60) < n_positive).astype(int)

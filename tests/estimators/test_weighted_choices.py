@@ -8,7 +8,6 @@ from pairlearn import (
     SGD,
     AUCClassifier,
     ConcordanceIndex,
-    EntropyRegressor,
     PairwiseRanker,
     SurvivalRanker,
 )
@@ -78,12 +77,6 @@ STEPS = {
         X, np.column_stack([y, np.arange(len(y)) % 7 + 1.0]), w
     ),
 }
-STREAMS = {
-    "classes": lambda X, y, w: AUCClassifier(solver="sgd", scaling=None).partial_fit(
-        X, y, classes=[0, 1], sample_weight=w
-    ),
-    "grades": lambda X, y, w: PairwiseRanker(scaling=None).partial_fit(X, y, sample_weight=w),
-}
 
 
 @pytest.mark.parametrize("kind", STEPS)
@@ -96,29 +89,6 @@ def test_step_sizes_are_relative_to_weighted_distances(two_worlds, kind):
     steps = [[one.values["step_size"] for one in tried] for tried in (found, expected)]
     # rankers of grades take 2000 pairs
     np.testing.assert_allclose(*steps, rtol=0.2)
-
-
-@pytest.mark.parametrize("kind", STREAMS)
-def test_step_sizes_of_a_stream_are_relative_to_weighted_distances(two_worlds, kind):
-    X, y, _ = two_worlds
-    far, weight = X.copy(), np.where(np.arange(len(y)) % 30 == 0, 1e-9, 1.0)
-    far[weight < 1.0] *= 1e3
-    found, expected = (STREAMS[kind](rows, y, weight).step_size_ for rows in (far, X))
-    assert found == pytest.approx(expected, rel=0.01)
-
-
-def test_the_step_size_of_errors_is_relative_to_weighted_distances(two_worlds):
-    X, y, first = two_worlds
-    target = X @ [1.0, -1.0, 0.5] + 0.1 * np.where(first, 1.0, -2.0)
-    far, weight = X.copy(), np.where(np.arange(len(y)) % 30 == 0, 1e-9, 1.0)
-    far[weight < 1.0] *= 1e3
-    found, expected = (
-        EntropyRegressor(solver=QUICK, scaling=None, init="zero", random_state=0)
-        .fit(rows, target, sample_weight=weight)
-        .step_size_
-        for rows in (far, X)
-    )
-    assert found == pytest.approx(expected, rel=0.01)
 
 
 def test_the_step_size_of_survival_is_judged_with_the_weights(two_worlds):

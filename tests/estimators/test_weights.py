@@ -86,14 +86,6 @@ def test_their_size_changes_no_probability_of_a_stream(name, size):
         np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("settings", [{"solver": "sgd"}, {"objective": "push"}])
-def test_small_weights_of_a_stream_of_descent_do_not_blur_probabilities(settings):
-    # Weights multiply its steps, but the scores that they lead to are calibrated as any others.
-    model = AUCClassifier(random_state=0, **settings)
-    model.partial_fit(X, Y, classes=[0, 1], sample_weight=np.full(N, 1e-6))
-    assert np.ptp(model.predict_proba(X)[:, 1]) > 0.2
-
-
 @pytest.mark.parametrize("size", [3e-320, 1e-160, 1e160, 5e307])
 @pytest.mark.parametrize("name", FITS)
 def test_beyond_products_they_are_refused(name, size):
@@ -161,16 +153,6 @@ def test_balanced_classes_count_a_weight_as_so_many_examples():
     np.testing.assert_allclose(huge, 1e90 * found, rtol=1e-14)
 
 
-def test_a_row_of_labels_of_weight_zero_is_absent():
-    some = RNG.random(N) < 0.7
-    labels, weight = np.column_stack([Y, X[:, 1] > 0]), WEIGHT * some
-    model = MultilabelAUCClassifier(random_state=0).fit(X, labels, sample_weight=weight)
-    expected = MultilabelAUCClassifier(random_state=0)
-    expected.fit(X[some], labels[some], sample_weight=weight[some])
-    assert np.array_equal(model.decision_function(X), expected.decision_function(X))
-    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
-
-
 REPEATED = {
     "moments": lambda *given: AUCClassifier(
         features="hats", solver=Moments(ridge=0.1), random_state=0
@@ -199,16 +181,6 @@ def test_knots_are_those_of_repeated_rows(name):
     np.testing.assert_array_equal(found.features_.learned["knots"], knots)
     if name in ("moments", "exact"):
         np.testing.assert_allclose(found.coef_, twice.coef_, rtol=1e-9, atol=1e-12)
-
-
-def test_knots_do_not_depend_on_weights_of_classes():
-    plain, heavy = (
-        AUCClassifier(features="hats", class_weight=given, random_state=0).fit(X, Y)
-        for given in (None, {0: 1.0, 1: 7.0})
-    )
-    np.testing.assert_array_equal(
-        heavy.features_.learned["knots"], plain.features_.learned["knots"]
-    )
 
 
 @pytest.mark.parametrize(
@@ -240,23 +212,6 @@ def test_class_weights_move_the_decision_and_no_coefficient(settings, class_weig
         plain, weighed = made(None, by_chunks), made(class_weight, by_chunks)
         np.testing.assert_allclose(weighed.coef_, plain.coef_, rtol=1e-9, atol=1e-12)
         assert weighed.predict_proba(X)[:, 1].mean() > 2.0 * plain.predict_proba(X)[:, 1].mean()
-
-
-@pytest.mark.parametrize("solver", ["auto", "sgd"])
-def test_class_weights_of_many_classes_move_no_coefficient_of_a_stream(solver):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, 900)
-    X = rng.normal(size=(900, 2)) * (1.0 + y[:, None]) + y[:, None]
-
-    def made(class_weight):
-        model = AUCClassifier(solver=solver, class_weight=class_weight, random_state=0)
-        for k in range(0, 900, 150):
-            model.partial_fit(X[k : k + 150], y[k : k + 150], classes=[0, 1, 2])
-        return model
-
-    plain, weighed = made(None), made({1: 10.0})
-    np.testing.assert_allclose(weighed.coef_, plain.coef_, rtol=1e-9, atol=1e-12)
-    assert weighed.predict_proba(X)[:, 1].mean() > 1.5 * plain.predict_proba(X)[:, 1].mean()
 
 
 @pytest.mark.parametrize("solver", ["auto", "sgd"])

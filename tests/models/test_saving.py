@@ -243,15 +243,6 @@ def test_parts_of_ones_own(data, tmp_path):
         register_part(int)
 
 
-def test_names_of_classes_are_taken_once_in_all_registers():
-    @dataclass(frozen=True)
-    class Hats(Hinge):
-        pass
-
-    with pytest.raises(ModelFileError, match="class name 'Hats' is already known; rename yours"):
-        register_part(Hats)
-
-
 @pytest.mark.parametrize("value", [(1, 2), [1.5, None], {0: "a"}, -np.inf, "text", np.float64(2.5)])
 def test_values_survive(value):
     assert decode(encode(value, "x"), "x") == value

@@ -4,19 +4,18 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import polars
 import pytest
 from real_files import FILES
 
 from pairlearn.streams import ReadError
-from pairlearn.streams.readers.base import Position
-from pairlearn.streams.readers.schema import bucket_of
+from pairlearn.streams.readers.base import Position, bucket_of
 from pairlearn.tables import (
     TableEncoding,
     TableOptions,
     TableReader,
     load_table,
     plan_table,
-    values,
 )
 
 
@@ -43,31 +42,6 @@ def test_numbers_and_gaps(tmp_path):
     assert len(table.y) == 10
     assert table.refusals.count == 30
     assert str(table.refusals.first[0]).endswith("a.csv:3: column 'b': the value is missing")
-
-
-@pytest.mark.parametrize("missing", ["auto", "indicator", "refuse", 7.5])
-def test_columns_handled_together(tmp_path, monkeypatch, missing):
-    """Columns of numbers are handled many at a time, with the result of each alone."""
-    rng = np.random.default_rng(0)
-    n, d = 30, 400
-    cells = rng.normal(size=(n, d)).round(1).astype(str).astype(object)
-    cells[3, 7] = cells[4, 300] = ""
-    cells[:2, 50] = "-999.0"
-    cells[:8, 20], cells[8:, 21] = "", rng.choice(["red", "blue"], n - 8)
-    cells[5, 390] = "x"
-    names = ",".join(f"c{k}" for k in range(d))
-    lines = "".join(f"{','.join(row)},{k % 2}\n" for k, row in enumerate(cells))
-    found = []
-    for together in (values._TOGETHER, 1):
-        monkeypatch.setattr(values, "_TOGETHER", together)
-        found.append(load(tmp_path, f"{names},y\n{lines}", missing=missing))
-    one, other = found
-    assert one.plan.encoder.state() == other.plan.encoder.state()
-    assert one.plan.decisions == other.plan.decisions
-    assert one.plan.absent == other.plan.absent
-    assert str(one.refusals) == str(other.refusals)
-    for part in ("data", "indices", "indptr"):
-        np.testing.assert_array_equal(getattr(one.X, part), getattr(other.X, part))
 
 
 def test_categories(tmp_path):
@@ -116,15 +90,11 @@ def test_units_and_numbers_for_nothing(tmp_path):
     number = encoder.columns[0]
     assert (number.unit, number.nothing) == ("°c", -999.0)
     assert table.plan.absent["t"] == pytest.approx(1 / 3)
-    odd = []
-    values = number.read(fields[:6], lambda k, reason: odd.append((k, reason)))
+    values, wrong = number.read(polars.Series(fields[:6]))
     assert values[[0, 2, 3]].tolist() == [36.5, 38.5, 37.0]
     assert np.isnan(values[[1, 4, 5]]).all()
-    assert odd == [(4, "'97 °F' is not a number in °c")]
-    # what the first version of the table wrote
-    old = {k: v for k, v in number.state().items() if k not in ("unit", "nothing")}
-    number.restore(old)
-    assert (number.unit, number.nothing) == ("", None)
+    assert wrong.tolist() == [False] * 4 + [True, False]
+    assert number.unread == "is not a number in °c"
 
 
 def test_dates_have_waves(tmp_path):
@@ -258,10 +228,7 @@ def test_a_sample_decides_for_a_stream(tmp_path):
     plan = plan_table([tmp_path / "a.csv"], TableOptions(label="y"))
     assert plan.encoder.label.values == (0, 1)
     assert [d.kind for d in plan.decisions] == ["number", "constant"]
-    schema = plan.encoder.as_schema()
-    assert schema.features == ("n",)
-    assert schema.missing == {"n": 1.0}
-    assert schema.classes == (0.0, 1.0)
+    assert plan.encoder.columns[0].median == 1.0
 
 
 @pytest.mark.parametrize(
@@ -335,13 +302,13 @@ def sound(tmp_path_factory):
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        (("version",), 3), (("columns",), []), (("columns",), 3), (("dtype",), "float16"),
+        (("version",), 2), (("columns",), []), (("columns",), 3), (("dtype",), "float16"),
         (("qid",), 3), (("columns", 0, "name"), 7), (("columns", 0, "kind"), "id"),
         (("columns", 0, "missing"), "x"), (("columns", 0, "missing"), True),
-        (("columns", 0, "style"), "x"), (("columns", 0, "median"), 1e301),
+        (("columns", 0, "form"), "x"), (("columns", 0, "median"), 1e301),
         (("columns", 0, "median"), "1"), (("columns", 0, "indicator"), 1),
         (("columns", 1, "name"), "Amount"), (("columns", 2, "waves"), ["day", "year"]),
-        (("columns", 2, "waves"), ["month"]), (("columns", 2, "order"), "ydm"),
+        (("columns", 2, "waves"), ["month"]), (("columns", 2, "form"), "ydm"),
         (("columns", 3, "width"), 1 << 40), (("columns", 3, "width"), 1),
         (("columns", 3, "kept"), [5, 3]), (("columns", 3, "kept"), [1024]),
         (("columns", 3, "kept"), ["3"]), (("columns", 0, "unit"), 7),

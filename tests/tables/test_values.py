@@ -2,18 +2,22 @@
 import math
 
 import numpy as np
+import polars
 import pytest
 
-from pairlearn.tables.dates import date_order, parse_date, parse_dates
-from pairlearn.tables.kinds import decide, surely_numbers
-from pairlearn.tables.units import CLOCK, MARKED, MULTIPLIED, unit_of
+from pairlearn.tables.dates import date_order, parse_date
+from pairlearn.tables.kinds import decide
+from pairlearn.tables.series import read_days, read_numbers
 from pairlearn.tables.values import (
+    CLOCK,
+    MARKED,
+    MULTIPLIED,
     file_style,
     groups_digits,
     is_missing,
     parse_number,
-    parse_numbers,
     style_of,
+    unit_of,
     yes_or_no,
 )
 
@@ -62,17 +66,17 @@ from pairlearn.tables.values import (
 )
 def test_numbers(text, style, number):
     assert parse_number(text, style) == number
-    values, wrong = parse_numbers([text, "7"], style)
+    values, wrong = read_numbers(polars.Series([text, "7"]), style)
     assert values[1] == 7.0
     assert math.isnan(values[0]) if number is None else values[0] == number
-    assert wrong == ([0] if number is None and not is_missing(text) else [])
+    assert wrong.tolist() == [number is None and not is_missing(text), False]
 
 
 def test_numbers_with_a_unit():
     texts = ["36 months", "1 Month", "7", "", "2 years", "2 kg"]
-    found, wrong = parse_numbers(texts, "plain", "month")
+    found, wrong = read_numbers(polars.Series(texts), "plain", "month")
     assert found[[0, 1, 2, 4]].tolist() == [36.0, 1.0, 7.0, 24.0]
-    assert wrong == [5]
+    assert np.flatnonzero(wrong).tolist() == [5]
     assert parse_number("1.2M", "plain", MULTIPLIED) == 1.2e6
     assert parse_number("950", "plain", MULTIPLIED) == 950.0
     assert parse_number("-3,5 °C", "european", "°c") == -3.5
@@ -90,8 +94,8 @@ def test_numbers_with_a_unit():
 
 def test_numbers_in_a_column_are_those_of_float(rng):
     numbers = rng.normal(size=500) * 10.0 ** rng.integers(-30, 30, 500)
-    found, wrong = parse_numbers([repr(float(v)) for v in numbers], "plain")
-    assert wrong == []
+    found, wrong = read_numbers(polars.Series([repr(float(v)) for v in numbers]), "plain")
+    assert not wrong.any()
     assert found.tobytes() == numbers.tobytes()
 
 
@@ -155,7 +159,6 @@ def test_a_column_of_whole_numbers_with_points(n, kind):
         "number",
         "european" if kind == "thousands" else "plain",
     )
-    assert surely_numbers(["price"], [values]) == [kind == "decimals" and n == 19]
 
 
 def test_nothing_and_yes():
@@ -207,9 +210,9 @@ def test_dates(text, order, moment):
         return
     expected = np.datetime64(moment, "us") - np.datetime64("1970-01-01", "us")
     assert found == pytest.approx(expected / np.timedelta64(1, "D"), abs=1e-9)
-    days, wrong = parse_dates([text, "", "x"], order)
+    days, wrong = read_days(polars.Series([text, "", "x"]), lambda one: parse_date(one, order))
     assert days[0] == found
-    assert wrong == [2]
+    assert wrong.tolist() == [False, False, True]
 
 
 def test_the_order_of_dates():

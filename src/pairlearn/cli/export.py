@@ -52,7 +52,7 @@ def command(model: str, kind: str, output: str | None) -> None:
 
 
 def _names(model: Any) -> list[str]:
-    from pairlearn.tables.rows import different
+    from pairlearn.tables.text import different
 
     names = getattr(model, "feature_names_in_", None)
     # the table of an earlier version may have given a name twice

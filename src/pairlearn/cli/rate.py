@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pairlearn.estimators import Votes
     from pairlearn.estimators.ratings.answers import RatedVotes
     from pairlearn.streams.readers.base import Refusals
-    from pairlearn.tables.rows import Block
+    from pairlearn.tables.text import Block
 
 #: The columns that a file may have if no option names others.
 _USUAL = (("winner", "loser"), ("a", "b", "outcome"))
@@ -175,7 +175,9 @@ def _counted(
         for source in sources_of(data, kind):
             table = open_table(source, kind)
             roles = _roles(columns, beside, table, str(source))
-            for block in table.blocks(refuse):
+            for block in table.blocks():
+                for line, reason in block.refused:
+                    refuse(block.source, line, reason)
                 n_rows += len(block)
                 bar.update(n_rows)
                 fields = _usable(block, roles, refuse)
@@ -194,6 +196,7 @@ def _roles(
 ) -> dict[str, str]:
     """Return the column of each role, once all are there, and each once."""
     from pairlearn.register import nearest
+    from pairlearn.tables.rows import refuse_repeated
 
     columns = columns or usual_columns(table.names)
     if columns is None:
@@ -207,8 +210,7 @@ def _roles(
     for name in roles.values():
         if name not in table.names:
             raise ValueError(f"{source} has no column {name!r}{nearest(name, table.names)}")
-        if name in table.repeated:
-            raise ValueError(f"{source} has more than one column {name!r}; rename all but one.")
+    refuse_repeated(table, roles.values())
     if len(set(roles.values())) < len(roles):
         raise ValueError("one column cannot have two roles; name a column for each.")
     return roles
@@ -218,7 +220,7 @@ def _usable(block: Block, roles: Mapping[str, str], refuse: Any) -> dict[str, li
     """Return the fields of the rows that are votes; refuse those without names."""
     from pairlearn.estimators.ratings.votes import OUTCOMES, word_places
 
-    fields = {role: block.columns[name] for role, name in roles.items()}
+    fields = {role: block.texts(name) for role, name in roles.items()}
     places = word_places(fields["outcome"]) if "outcome" in fields else [0] * len(block)
     kept: dict[str, list[Any]] = {role: [] for role in ("a", "b", *_EXTRA.values())}
     names = {role: [player_name(text) for text in fields[role]] for role in ("a", "b")}

@@ -42,7 +42,7 @@ from pairlearn.pairings import PAIRINGS
 from pairlearn.problem import Problem
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.rows import NO_WEIGHTS, CsrRows, DenseRows, Rows, mean_pair_distance
+from pairlearn.solvers.rows import NO_WEIGHTS, DenseRows, Rows, mean_pair_distance
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_generator, check_positive
 
@@ -213,7 +213,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         scaling, scaled = scaled_rows(
             self.scaling, mapped, weight, mapped=not is_linear(self.features)
         )
-        start = start_from(scaled, y, self._init(scaling), weight)
+        start = start_from(scaled, y, self.init, weight, scaling)
         errors = y - scaled.scores(start)
         loss = self._loss(errors[typical], rng)
         change, model.step_size_, model.n_steps_ = _correction(
@@ -222,7 +222,8 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         w = start + change
         model.coef_ = w if scaling is None else scaling.to_user(w)
         left = (y - mapped.scores(model.coef_))[typical]
-        model.intercept_ = locate(left, self.intercept)
+        find: Any = {"median": np.median, "mean": np.mean, "mode": half_sample_mode}[self.intercept]
+        model.intercept_ = float(find(left))
         model.loss_, model.solver_ = loss, solver.name
         model.bandwidth_ = float(getattr(loss, "bandwidth", np.nan))
         model.entropy_ = model._entropy(left)
@@ -257,14 +258,6 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         check_solver(solver, (SGD,), "EntropyRegressor")
         step_and_radius(solver, "EntropyRegressor")
         return solver  # type: ignore[no-any-return]
-
-    def _init(self, scaling: Scaling | None) -> Any:
-        """Return the starting point that is asked for, for features in units of their own."""
-        if isinstance(self.init, str):
-            return "huber" if self.init == "auto" else self.init
-        if scaling is None:
-            return self.init
-        return scaling.from_user(_check_start(self.init, len(scaling.factor)))
 
     def _loss(self, errors: Vector, rng: np.random.Generator) -> PairLoss:
         """Return the window; with "auto" its bandwidth comes from the errors."""
@@ -391,20 +384,12 @@ def half_sample_mode(values: Vector) -> float:
     return float(x.mean())
 
 
-def locate(errors: Vector, rule: str) -> float:
-    """Return the location of errors: their median, mean or mode."""
-    find: Any = {"median": np.median, "mean": np.mean, "mode": half_sample_mode}[rule]
-    return float(find(errors))
-
-
 def pair_quartile(errors: Vector, rng: np.random.Generator) -> float:
     """Return a robust scale: 2.2219 times the lower quartile of |e - e'| over pairs.
 
     This is the estimator of Rousseeuw and Croux (1993) with its factor for normal errors. Half of
-    the errors may be arbitrary. Errors around two or three separate values give the spread around
-    each of them, not the distance between them, because a quarter of the pairs have both members
-    near the same value. More than 256 errors give about 16,384 pairs: each error, in random order
-    on a ring, with the next ones. Such pairs say more than pairs that are drawn one by one.
+    the errors may be arbitrary, and errors around two or three values give the spread around each.
+    More than 256 errors give about 16,384 pairs: each, in random order on a ring, with the next.
     """
     n = len(errors)
     if n <= 256:
@@ -416,17 +401,13 @@ def pair_quartile(errors: Vector, rng: np.random.Generator) -> float:
     return 2.2219 * float(np.quantile(np.abs(partners - some), 0.25))
 
 
-def _check_start(init: Any, d: int) -> Vector:
-    """Return given coefficients as d finite numbers."""
-    w = np.asarray(init, dtype=np.float64)
-    if w.shape != (d,):
-        raise ValueError(f"init must have shape ({d},), got {w.shape}.")
-    if not np.isfinite(w).all():
-        raise ValueError("init contains NaN or infinity; pass finite coefficients.")
-    return w
-
-
-def start_from(rows: Rows, y: Vector, init: Any, example_weight: Vector = NO_WEIGHTS) -> Vector:
+def start_from(
+    rows: Rows,
+    y: Vector,
+    init: Any,
+    example_weight: Vector = NO_WEIGHTS,
+    scaling: Scaling | None = None,
+) -> Vector:
     """Return coefficients to start from, without an intercept.
 
     `init` is "zero", "least_squares", "huber" (reweighted least squares with Huber's weights at
@@ -435,17 +416,22 @@ def start_from(rows: Rows, y: Vector, init: Any, example_weight: Vector = NO_WEI
     """
     d = rows.shape[1]
     if not isinstance(init, str):
-        return _check_start(init, d)
+        w = np.asarray(init, dtype=np.float64)
+        if w.shape != (d,):
+            raise ValueError(f"init must have shape ({d},), got {w.shape}.")
+        if not np.isfinite(w).all():
+            raise ValueError("init contains NaN or infinity; pass finite coefficients.")
+        return w if scaling is None else scaling.from_user(w)
     if init == "zero":
         return np.zeros(d)
-    if init not in ("least_squares", "huber"):
+    if init not in ("auto", "least_squares", "huber"):
         raise ValueError(
             f'init must be "auto", "zero", "least_squares", "huber" or coefficients, got {init!r}.'
         )
     base = example_weight if len(example_weight) else np.ones(len(y))
     typical = representatives(example_weight)
     w = _least_squares(rows, y, base)
-    if init == "huber":
+    if init != "least_squares":
         for _ in range(_ROUNDS):
             errors = y - rows.scores(w)
             errors = errors - np.median(errors[typical])
@@ -461,16 +447,11 @@ def start_from(rows: Rows, y: Vector, init: Any, example_weight: Vector = NO_WEI
 
 def _least_squares(rows: Rows, y: Vector, weight: Vector) -> Vector:
     """Return the least-squares coefficients of least norm, without the intercept."""
-    share = weight / weight.sum()
-    root = np.sqrt(weight)
+    share, root = weight / weight.sum(), np.sqrt(weight)
     target = root * (y - float(share @ y))
     if isinstance(rows, DenseRows):
         X = rows.X.astype(np.float64, copy=False)
         return np.asarray(np.linalg.lstsq(root[:, None] * (X - share @ X), target, rcond=None)[0])
-    return _least_squares_csr(rows, target, share, root)
-
-
-def _least_squares_csr(rows: CsrRows, target: Vector, share: Vector, root: Vector) -> Vector:
     from scipy.sparse.linalg import LinearOperator, lsqr
 
     X = rows.matrix

@@ -157,20 +157,17 @@ def _share_in_order(y: Vector, s: Vector) -> float:
     """Return the share of pairs of different grades in the right order; a tie counts half."""
     if len(y) <= _MANY:
         larger = y[:, None] > y
-        right = float(np.count_nonzero(larger & (s[:, None] > s)))
-        tied = float(np.count_nonzero(larger & (s[:, None] == s)))
-        return (right + 0.5 * tied) / float(np.count_nonzero(larger))
+        ahead = 0.5 + 0.5 * np.sign(s[:, None] - s)[larger]
+        return float(ahead.mean())
     from scipy.stats import kendalltau
 
     n_pairs = len(y) * (len(y) - 1) / 2.0
-    tied_y, tied_s = _n_tied(y), _n_tied(s)
-    comparable = n_pairs - tied_y
-    if tied_s == n_pairs:
+    comparable, apart = n_pairs - _n_tied(y), n_pairs - _n_tied(s)
+    if not apart:
         return 0.5
-    # tau-b = (right - wrong) / sqrt(comparable (n_pairs - tied_s)); a tie adds to neither
+    # tau-b = (right - wrong) / sqrt(comparable apart); a tie adds to neither
     tau = float(kendalltau(y, s, method="asymptotic").statistic)
-    difference = tau * float(np.sqrt(comparable) * np.sqrt(n_pairs - tied_s))
-    return 0.5 + 0.5 * difference / comparable
+    return 0.5 + 0.5 * tau * float(np.sqrt(comparable) * np.sqrt(apart)) / comparable
 
 
 def _n_tied(values: Vector) -> float:

@@ -9,14 +9,13 @@ A pair of equal labels counts nothing unless the loss says otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.metrics._inputs import check_scores
-from pairlearn.typing import Mask, Vector
+from pairlearn.typing import Vector
 from pairlearn.validation import check_labels, check_weights
 
 #: Pairs in a block; they fit into the second-level cache.
@@ -59,15 +58,16 @@ def pair_risk(
     >>> round(pair_risk("hinge", [0.0, 0.5, 2.0], [-1, 1, 1]), 6)
     0.166667
     """
-    sample = _prepared(loss, scores, y, sample_weight)
+    sample = _Sample(loss, scores, y, sample_weight)
     if sample.idle:
         return 0.0
     with np.errstate(over="ignore"):
-        if not sample.by_class:
-            return sample.scale * _all_pairs_risk(sample.loss, *sample.data)
-        p, q, a, b = sample.classes()
-        totals = sample.class_sums(p, q, b, slopes=False)
-        return sample.scale * sample.orders * float(a @ totals)
+        if sample.by_class:
+            p, q, a, b = sample.classes()
+            return sample.scale * sample.orders * float(a @ sample.class_sums(p, q, b, 0))
+        weight = sample.weight
+        blocks = sample.blocks(slopes=False)
+        return sample.scale * sum(float(weight[part] @ (f @ weight)) for part, f in blocks)
 
 
 def pair_risk_gradient(
@@ -101,155 +101,111 @@ def pair_risk_gradient(
     >>> pair_risk_gradient("hinge", [0.0, 0.5, 2.0], [-1, 1, 1])
     array([ 0.33333333, -0.33333333,  0.        ])
     """
-    sample = _prepared(loss, scores, y, sample_weight)
+    sample = _Sample(loss, scores, y, sample_weight)
     gradient = np.zeros(len(sample.kept))
     if sample.idle:
         return gradient
+    weight, inner = sample.weight, np.zeros(len(sample.weight))
     with np.errstate(over="ignore"):
-        if not sample.by_class:
-            gradient[sample.kept] += sample.scale * _all_pairs_gradient(sample.loss, *sample.data)
-            return gradient
-        p, q, a, b = sample.classes()
-        inner = np.empty(len(sample.upper))
-        inner[sample.upper] = a * sample.class_sums(p, q, b, slopes=True)
-        # l(p - q) = l((-q) - (-p)): seen from the lower class, the classes swap
-        inner[~sample.upper] = -b * sample.class_sums(-q, -p, a, slopes=True)
-        gradient[sample.kept] += sample.scale * sample.orders * inner
+        if sample.by_class:
+            p, q, a, b = sample.classes()
+            inner[sample.upper] = sample.orders * a * sample.class_sums(p, q, b, 1)
+            # l(p - q) = l((-q) - (-p)): seen from the lower class, the classes swap
+            inner[~sample.upper] = -sample.orders * b * sample.class_sums(-q, -p, a, 1)
+        else:
+            for part, slopes in sample.blocks(slopes=True):
+                # the score of a pair is s_i - s_j
+                inner[part] += weight[part] * (slopes @ weight)
+                inner -= weight * (weight[part] @ slopes)
+        gradient[sample.kept] += sample.scale * inner
     return gradient
 
 
-@dataclass(frozen=True)
 class _Sample:
     """Checked arguments: examples of positive weight, weights that add up to 1."""
 
-    loss: PairLoss
-    #: Scores, labels and weights.
-    data: tuple[Vector, Vector, Vector]
-    #: A mask of the kept examples among the given ones.
-    kept: Mask
-    #: A mask of the largest label among the kept examples.
-    upper: Mask
-    #: The reciprocal of the sum of w_i w_j over i != j.
-    scale: float
-    #: Whether one class can be summed for each example of the other: two labels, a known form.
-    by_class: bool
-
-    @property
-    def orders(self) -> float:
-        """The number of orders in which a pair counts."""
-        return 1.0 if self.loss.one_sided else 2.0
-
-    @property
-    def idle(self) -> bool:
-        """Whether no pair costs anything because all labels are equal."""
-        return self.loss.opposite_labels_only and bool(self.upper.all())
+    def __init__(
+        self, loss: str | PairLoss, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> None:
+        self.loss = loss = LOSSES.make(loss)
+        values = check_scores("scores", scores)
+        n = len(values)
+        if n < 2:
+            raise ValueError(f"scores must hold at least two examples to make a pair, got {n}.")
+        labels = check_labels(y, n)
+        given = np.ones(n) if sample_weight is None else sample_weight
+        weight = check_weights(given, n, name="sample_weight")
+        #: A mask of the kept examples among the given ones.
+        self.kept = weight > 0.0
+        if np.count_nonzero(self.kept) < 2:
+            raise ValueError(
+                "sample_weight must be positive for at least two examples; there is no pair "
+                "otherwise."
+            )
+        self.scores, self.y, weight = values[self.kept], labels[self.kept], weight[self.kept]
+        weight = weight / weight.max()
+        self.weight = weight = weight / weight.sum()
+        # 1 - w would cancel for an example with nearly all the weight
+        others = 1.0 - weight
+        heaviest = int(np.argmax(weight))
+        others[heaviest] = np.delete(weight, heaviest).sum()
+        #: The reciprocal of the sum of w_i w_j over i != j.
+        self.scale = 1.0 / float(weight @ others)
+        #: A mask of the largest label.
+        self.upper = self.y == self.y.max()
+        lower = self.y[~self.upper]
+        #: The number of orders in which a pair counts.
+        self.orders = 1.0 if loss.one_sided else 2.0
+        #: Whether one class can be summed for each example of the other: two labels, a known form.
+        margins = loss.opposite_labels_only and loss.has_array_form
+        self.by_class = margins and bool((lower == lower.min(initial=np.inf)).all())
+        #: Whether no pair costs anything because all labels are equal.
+        self.idle = loss.opposite_labels_only and not len(lower)
 
     def classes(self) -> tuple[Vector, Vector, Vector, Vector]:
         """Return the scores of the upper and the lower class, and their weights."""
-        scores, _, weight = self.data
-        return scores[self.upper], scores[~self.upper], weight[self.upper], weight[~self.upper]
+        upper, s, w = self.upper, self.scores, self.weight
+        return s[upper], s[~upper], w[upper], w[~upper]
 
-    def class_sums(self, p: Vector, q: Vector, b: Vector, *, slopes: bool) -> Vector:
-        """Return the sum over j of b_j l(p_i - q_j), or of b_j l'(p_i - q_j), for every i."""
+    def class_sums(self, p: Vector, q: Vector, b: Vector, order: int) -> Vector:
+        """Return the sum over j of b_j l(p_i - q_j) for every i, or of l' for the order 1."""
         if self.loss.by_sorting:
-            return self.loss.sums(p, q, b)[int(slopes)]
-        return _blocked_sums(self.loss.slopes if slopes else self.loss.values, p, q, b)
+            return self.loss.sums(p, q, b)[order]
+        return blocked_sums((self.loss.values, self.loss.slopes)[order], p, q, b)
+
+    def blocks(self, *, slopes: bool) -> Iterator[tuple[slice, Vector]]:
+        """Yield values or slopes of all pairs of some rows, 0 for pairs that do not count."""
+        loss, scores, y, n = self.loss, self.scores, self.y, len(self.y)
+        height = max(1, _BLOCK // n)
+        for start in range(0, n, height):
+            block = slice(start, min(start + height, n))
+            differences, first = scores[block, None] - scores, y[block, None]
+            larger = first > y
+            if loss.opposite_labels_only and loss.has_array_form:
+                # Both orders of a pair give the same: visit it once, from the larger label. Other
+                # pairs get margin 0, which never overflows, and are masked afterwards.
+                form = loss.slopes if slopes else loss.values
+                yield block, form(np.where(larger, differences, 0.0)) * (self.orders * larger)
+                continue
+            meets = larger
+            if not loss.one_sided:
+                meets = first != y
+                if not loss.opposite_labels_only:
+                    meets = np.arange(block.start, block.stop)[:, None] != np.arange(n)
+            function = loss.derivative if slopes else loss.value
+            left, right = np.nonzero(meets)
+            result = np.zeros(differences.shape)
+            result[left, right] = function.many(
+                differences[left, right], y[start + left], y[right], loss.parameter
+            )
+            yield block, result
 
 
-def _prepared(
-    loss: str | PairLoss, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-) -> _Sample:
-    """Check the arguments; drop examples of weight zero and normalise the weights."""
-    loss = LOSSES.make(loss)
-    values = check_scores("scores", scores)
-    n = len(values)
-    if n < 2:
-        raise ValueError(f"scores must hold at least two examples to make a pair, got {n}.")
-    labels = check_labels(y, n)
-    given = np.ones(n) if sample_weight is None else sample_weight
-    weight = check_weights(given, n, name="sample_weight")
-    kept = weight > 0.0
-    if np.count_nonzero(kept) < 2:
-        raise ValueError(
-            "sample_weight must be positive for at least two examples; there is no pair otherwise."
-        )
-    values, labels, weight = values[kept], labels[kept], weight[kept]
-    weight = weight / weight.max()
-    weight = weight / weight.sum()
-    # 1 - w would cancel for an example with nearly all the weight
-    others = 1.0 - weight
-    heaviest = int(np.argmax(weight))
-    others[heaviest] = np.delete(weight, heaviest).sum()
-    upper = labels == labels.max()
-    two_classes = bool((labels[~upper] == labels.min()).all())
-    by_class = two_classes and loss.opposite_labels_only and loss.has_array_form
-    return _Sample(
-        loss=loss,
-        data=(values, labels, weight),
-        kept=kept,
-        upper=upper,
-        scale=1.0 / float(weight @ others),
-        by_class=by_class,
-    )
-
-
-# Sums over all pairs, one block of rows at a time, for losses that sorting does not help. The array
-# form of a loss of the margin evaluates a block, or the scalar functions of another loss.
-
-
-def _blocked_sums(function: Callable[[Vector], Vector], p: Vector, q: Vector, b: Vector) -> Vector:
-    """Return sum_j b_j function(p_i - q_j) for every i."""
+def blocked_sums(function: Callable[[Vector], Vector], p: Vector, q: Vector, b: Vector) -> Vector:
+    """Return sum_j b_j function(p_i - q_j) for every i, some rows of all pairs at a time."""
     sums = np.empty(len(p))
-    height = max(1, _BLOCK // len(q))
+    height = max(1, _BLOCK // max(len(q), 1))
     for start in range(0, len(p), height):
         block = slice(start, start + height)
         sums[block] = function(p[block, None] - q) @ b
     return sums
-
-
-def _all_pairs_risk(loss: PairLoss, scores: Vector, y: Vector, weight: Vector) -> float:
-    """Return the sum of w_i w_j f over ordered pairs i != j."""
-    blocks = _blocks(loss, scores, y, slopes=False)
-    return sum(float(weight[block] @ (values @ weight)) for block, values in blocks)
-
-
-def _all_pairs_gradient(loss: PairLoss, scores: Vector, y: Vector, weight: Vector) -> Vector:
-    """Return the derivative of `_all_pairs_risk` with respect to the scores."""
-    gradient = np.zeros(len(y))
-    for block, slopes in _blocks(loss, scores, y, slopes=True):
-        # the score of a pair is s_i - s_j
-        gradient[block] += weight[block] * (slopes @ weight)
-        gradient -= weight * (weight[block] @ slopes)
-    return gradient
-
-
-def _blocks(
-    loss: PairLoss, scores: Vector, y: Vector, *, slopes: bool
-) -> Iterator[tuple[slice, Vector]]:
-    """Yield the values or slopes of all pairs of a block of rows, 0 for pairs that do not count."""
-    n = len(y)
-    height = max(1, _BLOCK // n)
-    for start in range(0, n, height):
-        block = slice(start, min(start + height, n))
-        differences, first = scores[block, None] - scores, y[block, None]
-        larger = first > y
-        if loss.opposite_labels_only and loss.has_array_form:
-            # Both orders of a pair give the same: visit it once, from the larger label. Other pairs
-            # get margin 0, which never overflows, and are masked afterwards.
-            form = loss.slopes if slopes else loss.values
-            counted = np.where(larger, 1.0 if loss.one_sided else 2.0, 0.0)
-            yield block, form(np.where(larger, differences, 0.0)) * counted
-            continue
-        if loss.one_sided:
-            meets = larger
-        elif loss.opposite_labels_only:
-            meets = first != y
-        else:
-            meets = np.arange(block.start, block.stop)[:, None] != np.arange(n)
-        function = loss.derivative if slopes else loss.value
-        left, right = np.nonzero(meets)
-        result = np.zeros(differences.shape)
-        result[left, right] = function.many(
-            differences[left, right], y[start + left], y[right], loss.parameter
-        )
-        yield block, result

@@ -34,25 +34,14 @@ from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_number
 
 
-@dataclass(frozen=True)
-class _Top:
-    """The content of the top share of a sample."""
+def _top(
+    positive: Mask, scores: Vector, weight: Vector, share: float
+) -> tuple[float, Vector, Vector, float]:
+    """Return the positives caught in the top share, the slopes of that, and what is at the cut.
 
-    share: float
-    #: Weight of all, of the positives, and of the positives in the top.
-    total: float
-    total_positive: float
-    caught: float
-    #: The derivative of `caught` with respect to the weight of each example.
-    slope: Vector
-    #: The weight of each example in the top.
-    inside: Vector
-    #: The share of positives among the examples at the cut.
-    at_cut: float
-
-
-def _top(positive: Mask, scores: Vector, weight: Vector, share: float) -> _Top:
-    """Return the content of the top share, and the derivative of the caught weight."""
+    They are the weight of the positives in the top, its derivative by the weight of each example,
+    the weight of each example in the top, and the share of positives among those at the cut.
+    """
     found = corners(positive, scores, weight)
     accepted = found.accepted_positive + found.accepted_negative
     total = float(accepted[-1])
@@ -75,8 +64,7 @@ def _top(positive: Mask, scores: Vector, weight: Vector, share: float) -> _Top:
     beside = np.maximum(reached, 0) / counts
     at_cut = float(beside @ np.diff(found.accepted_positive) / (beside @ np.diff(accepted)))
     slope = inside * positive - at_cut * (inside - share)
-    total_positive = float(found.accepted_positive[-1])
-    return _Top(share, total, total_positive, caught, slope, weight * inside, at_cut)
+    return caught, slope, weight * inside, at_cut
 
 
 @dataclass(frozen=True)
@@ -112,11 +100,12 @@ class PrecisionAt(TwoClassMetric):
 
     def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
         """Return the precision and its influences."""
-        top = _top(positive, scores, weight, _share_of(self.k, len(scores)))
-        size = top.share * top.total
-        value = min(top.caught / size, 1.0)
-        influence = weight * (top.slope - value * top.share) / size
-        return Measured(value, influence, self.k, draws=top.inside)
+        share = _share_of(self.k, len(scores))
+        caught, slope, inside, _ = _top(positive, scores, weight, share)
+        size = share * float(weight.sum())
+        value = min(caught / size, 1.0)
+        influence = weight * (slope - value * share) / size
+        return Measured(value, influence, self.k, draws=inside)
 
 
 @dataclass(frozen=True)
@@ -183,11 +172,11 @@ class EnrichmentFactor(TwoClassMetric):
 
 
 def _recall(positive: Mask, scores: Vector, weight: Vector, share: float) -> Measured:
-    top = _top(positive, scores, weight, share)
-    value = min(top.caught / top.total_positive, 1.0)
-    influence = weight * (top.slope - value * positive) / top.total_positive
-    n_positive = int(np.count_nonzero(positive))
-    return Measured(value, influence, n_positive, crowding=top.at_cut)
+    caught, slope, _, at_cut = _top(positive, scores, weight, share)
+    total = float(weight[positive].sum())
+    value = min(caught / total, 1.0)
+    influence = weight * (slope - value * positive) / total
+    return Measured(value, influence, int(np.count_nonzero(positive)), crowding=at_cut)
 
 
 def _share_of(k: int, n: int) -> float:

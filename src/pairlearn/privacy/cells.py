@@ -25,6 +25,17 @@ PLAIN = frozenset(
 )
 #: The types of NumPy's cells.
 _OF_NUMPY = frozenset(np.sctypeDict.values())
+#: The types of Python that they are read as.
+_PYTHON: dict[Any, Any] = {
+    np.bool_: bool, np.integer: int, np.floating: float, np.complexfloating: complex,
+    np.str_: str, np.bytes_: bytes,
+}  # fmt: skip
+#: How cells of a type of Python, or derived from it, become one of that type.
+_METHODS: dict[type, Any] = {
+    int: int.__int__, float: float.__float__, str: str.__str__,
+    bytes: lambda cell: bytes.__getitem__(cell, slice(None)), complex: complex.__complex__,
+    Decimal: Decimal,
+}  # fmt: skip
 #: A text of a number with more digits before its point than this is not read as a number.
 _MOST_DIGITS = 400
 #: An integer of more bits is not written out.
@@ -50,36 +61,18 @@ def plain_cell(cell: Any) -> tuple[Form, Any]:
     if kind is bool or kind is Fraction:
         return Form.RIGHT, cell
     if issubclass(kind, np.generic):
-        return _numpy_cell(cell, kind)
+        if issubclass(kind, (np.datetime64, np.timedelta64)) and kind in _OF_NUMPY:
+            # A span of time counts as an integer to NumPy.
+            return (Form.MISSING if np.isnat(cell) else Form.WRONG), None
+        mine = next((one for theirs, one in _PYTHON.items() if issubclass(kind, theirs)), None)
+        if mine is None or kind not in _OF_NUMPY:  # or a class derived from one of them
+            return Form.WRONG, None
+        with np.errstate(all="ignore"):
+            return Form.RIGHT, mine(cell)
     # A class derived from a number or a text may have methods of its own; they are not called.
-    if issubclass(kind, int):
-        return Form.RIGHT, int.__int__(cell)
-    if issubclass(kind, float):
-        return Form.RIGHT, float.__float__(cell)
-    if issubclass(kind, str):
-        return Form.RIGHT, str.__str__(cell)
-    if issubclass(kind, bytes):
-        return Form.RIGHT, bytes.__getitem__(cell, slice(None))
-    if issubclass(kind, complex):
-        return Form.RIGHT, complex.__complex__(cell)
-    if issubclass(kind, Decimal):
-        return Form.RIGHT, Decimal(cell)
-    return Form.WRONG, None
-
-
-def _numpy_cell(cell: Any, kind: type) -> tuple[Form, Any]:
-    if kind not in _OF_NUMPY:  # a class derived from one of them, with methods of its own
-        return Form.WRONG, None
-    # A span of time counts as an integer to NumPy.
-    if issubclass(kind, (np.datetime64, np.timedelta64)):
-        return (Form.MISSING if np.isnat(cell) else Form.WRONG), None
-    for mine, theirs in (
-        (np.bool_, bool), (np.integer, int), (np.floating, float), (np.complexfloating, complex),
-        (np.str_, str), (np.bytes_, bytes),
-    ):  # fmt: skip
-        if issubclass(kind, mine):
-            with np.errstate(all="ignore"):
-                return Form.RIGHT, theirs(cell)
+    for base, plain in _METHODS.items():
+        if issubclass(kind, base):
+            return Form.RIGHT, plain(cell)
     return Form.WRONG, None
 
 

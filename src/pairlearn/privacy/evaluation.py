@@ -21,6 +21,7 @@ from pairlearn.metrics.auc import doubled_wins, doubled_wins_weighted
 from pairlearn.privacy.accounting.certificate import Certificate, cautions_about
 from pairlearn.privacy.accounting.gaussian import check_epsilon, mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.mechanisms.base import relative_slack
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import WHOLE, shares
 from pairlearn.privacy.records import read_labels, read_numbers
@@ -28,7 +29,6 @@ from pairlearn.privacy.release import paid_noise, release_vector
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction
 
-_SLACK = 1.0 + 1e-9
 #: Step of the grid of rates and areas; an interval is one step wider at each end.
 _STEP = 1e-4
 
@@ -90,17 +90,10 @@ class PrivateROC:
 
 
 def private_roc_auc(
-    y: ArrayLike,
-    scores: ArrayLike,
-    *,
-    epsilon: float,
-    delta: float,
-    labels: tuple[Any, Any] = (0, 1),
-    confidence: float = 0.95,
-    random_state: Any = None,
-    ledger: PrivacyLedger | None = None,
-    groups: Any = None,
-) -> PrivateAUC:
+    y: ArrayLike, scores: ArrayLike, *, epsilon: float, delta: float,
+    labels: tuple[Any, Any] = (0, 1), confidence: float = 0.95, random_state: Any = None,
+    ledger: PrivacyLedger | None = None, groups: Any = None,
+) -> PrivateAUC:  # fmt: skip
     """Return the AUC of a fixed model on private examples, with noise and an interval.
 
     If the model was trained on these examples, the cost of its training adds up with this one; a
@@ -207,18 +200,10 @@ def auc_intervals(
 
 
 def private_roc_curve(
-    y: ArrayLike,
-    scores: ArrayLike,
-    *,
-    thresholds: ArrayLike,
-    epsilon: float,
-    delta: float,
-    labels: tuple[Any, Any] = (0, 1),
-    confidence: float = 0.95,
-    random_state: Any = None,
-    ledger: PrivacyLedger | None = None,
-    groups: Any = None,
-) -> PrivateROC:
+    y: ArrayLike, scores: ArrayLike, *, thresholds: ArrayLike, epsilon: float, delta: float,
+    labels: tuple[Any, Any] = (0, 1), confidence: float = 0.95, random_state: Any = None,
+    ledger: PrivacyLedger | None = None, groups: Any = None,
+) -> PrivateROC:  # fmt: skip
     """Return the ROC curve of a fixed model on private examples, with noise and a band.
 
     Parameters
@@ -267,12 +252,8 @@ def private_roc_curve(
     query = _Query(n, unit, epsilon, delta, confidence)
     noise = query.pay(ledger, "ROC curve", random_state)
     bins = np.searchsorted(cuts, values, side="right")
-    exact = np.concatenate(
-        [
-            np.bincount(bins[rows], weights=weight[rows], minlength=len(cuts) + 1) / whole
-            for rows in (positive, ~positive)
-        ]
-    )
+    parts = (np.bincount(bins[k], weight[k], len(cuts) + 1) for k in (positive, ~positive))
+    exact = np.concatenate([part / whole for part in parts])
     noisy, certificate = query.release(exact, "counts of scores", math.sqrt(2.0), noise)
     scale = certificate.releases[0].noise_scale
     # Bonferroni: a two-sided interval for each of two classes at each threshold.
@@ -296,9 +277,8 @@ def _rates(counts: Vector, scale: float, z: float) -> tuple[Vector, Vector, Vect
         near = np.abs(count - rate * total) <= z * np.sqrt(noise + most * rate * (1.0 - rate))
         low[k], high[k] = _hull(rate, near)
     # Shares fall as thresholds rise.
-    low = np.maximum.accumulate(low[::-1])[::-1]
-    high = np.minimum.accumulate(high)
-    return np.maximum.accumulate(share[::-1])[::-1], low, high
+    low, share = (np.maximum.accumulate(one[::-1])[::-1] for one in (low, share))
+    return share, low, np.minimum.accumulate(high)
 
 
 @dataclass(frozen=True)
@@ -329,24 +309,17 @@ class _Query:
     ) -> tuple[Vector, Certificate]:
         mu = mu_of(self.epsilon, self.delta) * (1.0 - 1e-12)
         noisy, release = release_vector(
-            exact, name=name, sensitivity=sensitivity * _SLACK, mu=mu, noise=noise
+            exact, name=name, sensitivity=sensitivity * relative_slack, mu=mu, noise=noise
         )
         certificate = Certificate(
-            mechanism="evaluation",
-            neighbours="replace",
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            n_examples=self.n,
-            n_features=1,
-            releases=(release,),
-            generator=noise.description,
-            private=noise.private,
-            mu=release.mu,
+            mechanism="evaluation", neighbours="replace", epsilon=float(self.epsilon),
+            delta=float(self.delta), n_examples=self.n, n_features=1, releases=(release,),
+            generator=noise.description, private=noise.private, mu=release.mu,
             public={f"number of {self.unit}s": f"{self.n}, as in the data"},
             accounting="one Gaussian release, converted exactly",
             warnings=cautions_about(self.delta, max(self.n, 1), seeded=not noise.private),
             unit=self.unit,
-        )
+        )  # fmt: skip
         return noisy, certificate
 
 

@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 
 from pairlearn.privacy.cells import (
     PLAIN,
-    Form,
     all_wrong,
     digits_of,
     label_of,
@@ -51,12 +50,12 @@ _KINDS = {
 }  # fmt: skip
 
 
+_NUMERIC = ("truth", "integer", "float")
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column: its kind, the name of its type, and its cells.
-
-    `cells` is an array of numbers without a missing one, or a list.
-    """
+    """One column: its kind, the name of its type, and its cells: a list, or an array of numbers."""
 
     kind: str
     type: str
@@ -70,7 +69,7 @@ class Column:
     @property
     def is_numeric(self) -> bool:
         """Whether the type of the column is one of numbers."""
-        return self.kind in ("truth", "integer", "float")
+        return self.kind in _NUMERIC
 
     def numbers(self) -> Vector:
         """Return the cells as numbers, each by itself, NaN for what is none."""
@@ -118,14 +117,14 @@ def read_table(
     elif columns is not None:
         table = _side_by_side(name, columns)
     else:
-        array, missing = _array_of(name, X)
-        if array.ndim == 2 and array.dtype.kind not in "biuf":
-            table = _side_by_side(name, _columns_of_array(name, array, missing))
-        else:
+        table, missing = _array_of(name, X)
+        if table.dtype.kind in "biuf":
             with np.errstate(all="ignore"):
-                table = array.astype(np.float64) if array.dtype.kind in "biuf" else array
-            if missing is not None and array.dtype.kind in "biuf":
+                table = table.astype(np.float64)
+            if missing is not None:
                 table[missing] = np.nan
+        elif table.ndim == 2:
+            table = _side_by_side(name, _columns_of_array(name, table, missing))
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(
             f"{name} must be a table of examples by features, got an array with "
@@ -188,15 +187,7 @@ def read_labels(
             places |= {float(kind(k)): v for k, v in places.items() if isinstance(k, float)}
         codes = [places.get(label_of(value), -1) for value in different.tolist()]
         return np.array(codes, dtype=np.int64)[where.reshape(-1)]
-    known: dict[str, int] = {}
-    found = []
-    for cell in column.cells:
-        if type(cell) is str:
-            if cell not in known:
-                known[cell] = places.get(label_of(cell), -1)
-            found.append(known[cell])
-        else:
-            found.append(places.get(label_of(cell), -1))
+    found = [places.get(label_of(cell), -1) for cell in column.cells]
     if max(found, default=-1) < 0:
         column.check_form(name)
     return np.array(found, dtype=np.int64)
@@ -277,12 +268,19 @@ def person_keys(values: Any, n_rows: int) -> list[Any]:
     >>> person_keys(["ann", 7, "07", None], 4)
     ['ann', '7', '07', None]
     """
-    columns = [_keys(column) for column in _id_columns(values)]
-    for keys in columns:
+    columns = None if _is_list(values) else _columns_of_frame("groups", values)
+    if columns is None and getattr(values, "ndim", 1) == 2:
+        columns = _columns_of_array("groups", *_array_of("groups", values))
+    if columns is None:
+        columns = [column_of("groups", values)]
+    if not columns:
+        raise ValueError("groups has no column; give the id of the person of each row.")
+    found = [_keys(column) for column in columns]
+    for keys in found:
         _check_length("groups", len(keys), n_rows)
-    if len(columns) == 1:
-        return columns[0]
-    rows = zip(*columns, strict=True)
+    if len(found) == 1:
+        return found[0]
+    rows = zip(*found, strict=True)
     return [None if any(key is None for key in row) else ("several", *row) for row in rows]
 
 
@@ -296,31 +294,14 @@ def _keys(column: Column) -> list[Any]:
         )
     if column.is_array:
         return [digits_of(number) for number in column.cells.tolist()]
-    keys, wrong = [], []
-    for cell in column.cells:
-        form, key = (Form.RIGHT, cell) if type(cell) is str else person_of(cell)
-        if form is not Form.RIGHT:
-            wrong.append(form)
-        keys.append(key)
-    if len(wrong) == len(keys) and all_wrong(wrong):
+    found = [person_of(cell) for cell in column.cells]
+    if all_wrong([form for form, _ in found]):
         raise ValueError(
             "groups holds no text and no integer, so it tells no persons apart; give texts or "
             "integers. For persons with several ids give tuples, or a data frame of several "
             "columns. Convert floats to integers or texts where they come from."
         )
-    return keys
-
-
-def _id_columns(values: Any) -> list[Column]:
-    """Return the columns of ids: one, or several for ids of several parts."""
-    columns = None if _is_list(values) else _columns_of_frame("groups", values)
-    if columns is None and getattr(values, "ndim", 1) == 2:
-        columns = _columns_of_array("groups", *_array_of("groups", values))
-    if columns is None:
-        columns = [column_of("groups", values)]
-    if not columns:
-        raise ValueError("groups has no column; give the id of the person of each row.")
-    return columns
+    return [key for _, key in found]
 
 
 def _column(name: str, values: Any, n_rows: int | None) -> Column:
@@ -475,29 +456,27 @@ def _array_of(name: str, values: Any) -> tuple[NDArray[Any], Mask | None]:
         array = np.asarray(values)
     if array is None:
         raise TypeError(f"{type(values)} cannot be converted to an array; give {name} as an array.")
-    if array.dtype.kind not in _KINDS:
-        raise _refused_type(name, str(array.dtype))
+    _made(name, _KINDS.get(array.dtype.kind), array.dtype, None)
     return array, missing
 
 
-def _refused_type(name: str, kind: str) -> TypeError:
-    """Return the error for a column of a type that is neither numbers nor texts."""
-    return TypeError(
-        f"{name} has the type {kind}, which is not numeric; convert features to numbers with "
-        "public bounds, labels and ids to texts or integers."
-    )
+def _made(name: str, kind: str | None, type_: Any, cells: Any) -> Column:
+    """Return a column of a kind; refuse a type that is neither numbers nor texts."""
+    if kind is None:
+        raise TypeError(
+            f"{name} has the type {type_}, which is not numeric; convert features to numbers with "
+            "public bounds, labels and ids to texts or integers."
+        )
+    return Column(kind, str(type_), cells() if callable(cells) else cells)
 
 
 def _from_array(name: str, array: NDArray[Any], missing: Mask | None = None) -> Column:
-    kind = _KINDS.get(array.dtype.kind)
-    if kind is None:
-        raise _refused_type(name, str(array.dtype))
-    if missing is None and kind in ("truth", "integer", "float"):
-        return Column(kind, str(array.dtype), array)
-    cells = array.tolist()
-    if missing is not None:
-        cells = [None if gone else cell for cell, gone in zip(cells, missing.tolist(), strict=True)]
-    return Column(kind, str(array.dtype), cells)
+    kind, cells = _KINDS.get(array.dtype.kind), array
+    if missing is not None or kind not in _NUMERIC:
+        gone = np.zeros(len(array), dtype=bool) if missing is None else missing
+        both = zip(array.tolist(), gone.tolist(), strict=True)
+        cells = [None if is_gone else cell for cell, is_gone in both]  # type: ignore[assignment]
+    return _made(name, kind, array.dtype, cells)
 
 
 def _from_pandas(name: str, values: Any) -> Column:
@@ -523,10 +502,8 @@ def _from_pandas(name: str, values: Any) -> Column:
             return _from_arrow(name, values.__arrow_array__())
         return Column("text", str(dtype), values.tolist())
     number = getattr(dtype, "numpy_dtype", None)
-    kind = _KINDS.get(number.kind, "") if isinstance(number, np.dtype) else ""
-    if kind not in ("truth", "integer", "float"):
-        raise _refused_type(name, str(dtype))
-    return Column(kind, str(dtype), values.tolist())
+    known_kind = _KINDS.get(number.kind) if isinstance(number, np.dtype) else None
+    return _made(name, known_kind if known_kind in _NUMERIC else None, dtype, values.tolist)
 
 
 def _from_polars(name: str, values: Any) -> Column:
@@ -539,9 +516,7 @@ def _from_polars(name: str, values: Any) -> Column:
         "bytes": dtype == pl.Binary, "mixed": dtype in (pl.Null, pl.Object),
     }  # fmt: skip
     kind = next((kind for kind, is_kind in kinds.items() if is_kind), None)
-    if kind is None:
-        raise _refused_type(name, str(dtype))
-    return Column(kind, str(dtype), values.to_list())
+    return _made(name, kind, dtype, values.to_list)
 
 
 def _from_arrow(name: str, values: Any) -> Column:
@@ -559,21 +534,9 @@ def _from_arrow(name: str, values: Any) -> Column:
         ]
         return Column("text", str(dtype), texts)
     kinds = {
-        "truth": is_.is_boolean, "integer": is_.is_integer, "float": is_.is_floating,
-        "mixed": is_.is_null, "decimal": is_.is_decimal, "bytes": _is_bytes,
+        "truth": (is_.is_boolean,), "integer": (is_.is_integer,), "float": (is_.is_floating,),
+        "mixed": (is_.is_null,), "decimal": (is_.is_decimal,),
+        "bytes": (is_.is_binary, is_.is_large_binary, is_.is_binary_view),
     }  # fmt: skip
-    kind = next((kind for kind, is_kind in kinds.items() if is_kind(dtype)), None)
-    if kind is None:
-        raise _refused_type(name, str(dtype))
-    return Column(kind, str(dtype), values.to_pylist())
-
-
-def _decoded(cell: bytes | None) -> str | None:
-    return None if cell is None else cell.decode("utf-8", "surrogateescape")
-
-
-def _is_bytes(dtype: Any) -> bool:
-    import pyarrow as pa
-
-    is_ = pa.types
-    return bool(is_.is_binary(dtype) or is_.is_large_binary(dtype) or is_.is_binary_view(dtype))
+    kind = next((kind for kind, tests in kinds.items() if any(one(dtype) for one in tests)), None)
+    return _made(name, kind, dtype, values.to_pylist)

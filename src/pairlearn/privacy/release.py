@@ -26,30 +26,16 @@ GRID_STEPS = 1 << 20
 
 
 def paid_noise(
-    ledger: PrivacyLedger | None,
-    purpose: str,
-    *,
-    seed: Any = None,
-    cautions: tuple[str, ...] = (),
-    **cost: Any,
-) -> NoiseSource:
+    ledger: PrivacyLedger | None, purpose: str, *, seed: Any = None,
+    cautions: tuple[str, ...] = (), **cost: Any,
+) -> NoiseSource:  # fmt: skip
     """Warn, pay, and only then return a source of noise.
 
     A warning that is an error ends the call before anything is paid, and a ledger is paid before
     the data are read, so that a failing run is paid for as well.
 
-    Parameters
-    ----------
-    ledger : PrivacyLedger or None
-        The budget, if there is one.
-    purpose : str
-        What the ledger notes.
-    seed : int or None
-        For simulations; the noise is then not private.
-    cautions : tuple of str
-        What a user should know.
-    **cost
-        The arguments of `PrivacyLedger.spend`.
+    The ledger notes `purpose`; `cautions` are warnings for the user, and `cost` the arguments of
+    `PrivacyLedger.spend`. With a `seed`, for simulations, the noise is not private.
     """
     source = NoiseSource.made_from(seed)
     for caution in cautions:

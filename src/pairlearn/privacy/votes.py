@@ -21,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.privacy.accounting.certificate import Release
+from pairlearn.privacy.mechanisms.base import relative_slack
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Mask, Vector
 
-#: What rounding can do to a sensitivity.
-_SLACK = 1.0 + 1e-9
+Places = NDArray[np.int64]
+
 #: A usual mean of (p - 1/2)^2 over pairs, p the probability of a win: scores of spread 0.6.
 #: It shares out the budget. A wrong value costs accuracy, never privacy.
 USUAL_SQUARE = 1.0 / 30.0
@@ -36,21 +37,10 @@ USUAL_SQUARE = 1.0 / 30.0
 class VoteLimits:
     """The public facts about votes.
 
-    Parameters
-    ----------
-    n_players : int
-        Number of players.
-    most : int
-        Number of votes of a judge that count; 1 if the unit is a vote.
-    per_pair : int
-        Number of votes of a judge on one pair that count, at most `most`.
-    ties : bool
-        Whether the number of ties is released.
-    removes : bool, default=False
-        Whether a judge is added or removed, not replaced.
+    Of a judge `most` votes count (1 if the unit is a vote), and at most `per_pair` of them on one
+    pair. `ties` says whether the number of ties is released, and `removes` whether a judge is added
+    or removed, not replaced.
 
-    Examples
-    --------
     >>> VoteLimits(3, most=1, per_pair=1, ties=False).meeting_sensitivity == math.sqrt(2)
     True
     """
@@ -114,11 +104,7 @@ class VoteCounts:
 
 
 def counted_votes(
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    outcome: NDArray[np.int64],
-    persons: NDArray[np.int64] | None,
-    limits: VoteLimits,
+    first: Places, second: Places, outcome: Places, persons: Places | None, limits: VoteLimits
 ) -> Mask:
     """Return which votes count.
 
@@ -145,12 +131,11 @@ def counted_votes(
     return kept
 
 
-def _place(persons: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
+def _place(persons: Places, kind: Places) -> Places:
     """Return how many earlier rows have the same person and kind."""
     order = np.lexsort((kind, persons))  # stable: rows keep their order within a group
-    p, k = persons[order], kind[order]
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = (p[1:] != p[:-1]) | (k[1:] != k[:-1])
+    pairs = np.stack([persons, kind])[:, order]
+    new = np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)][: len(order)]
     starts = np.flatnonzero(new)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order)) - starts[np.cumsum(new) - 1]
@@ -158,11 +143,7 @@ def _place(persons: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.in
 
 
 def exact_counts(
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    outcome: NDArray[np.int64],
-    kept: Mask,
-    n_players: int,
+    first: Places, second: Places, outcome: Places, kept: Mask, n_players: int
 ) -> VoteCounts:
     """Return the counts of the votes that are kept, without noise.
 
@@ -190,12 +171,12 @@ def release_counts(
     # Each part stays a little below its share, so that rounding cannot exceed the budget.
     part = mu * (1.0 - 1e-12)
     leads, first = release_vector(
-        vector, name=name, sensitivity=limits.lead_sensitivity * _SLACK,
+        vector, name=name, sensitivity=limits.lead_sensitivity * relative_slack,
         mu=part * math.sqrt(limits.lead_share), noise=noise,
     )  # fmt: skip
     meetings, second = release_vector(
         counts.meetings, name="votes on each pair",
-        sensitivity=limits.meeting_sensitivity * _SLACK,
+        sensitivity=limits.meeting_sensitivity * relative_slack,
         mu=part * math.sqrt(1.0 - limits.lead_share), noise=noise,
     )  # fmt: skip
     k = limits.n_players

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Turn tables with names, texts, dates and gaps into features.
 
-`TextTable` and `ArrowTable` read rows of texts. `decide` finds the kind of each column.
-`TableEncoding` turns rows into features and stores itself as plain values. `TableReader` reads a
-table in chunks through an encoding. `TableEncoder` does the same with data frames.
+`TextTable` and `ArrowTable` read rows. `decide` finds the kind of each column. `TableEncoding`
+turns rows into features and stores itself as plain values. `TableReader` reads a table in chunks
+through an encoding. `TableEncoder` does the same with data frames.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = door(
         "kinds": "Decision KINDS decide",
         "labels": "LabelRule",
         "reader": "TableReader",
-        "rows": "ArrowTable Block TextTable open_table",
+        "rows": "ArrowTable open_table",
+        "text": "Block TextTable",
     },
 )

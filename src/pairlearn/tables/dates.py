@@ -14,10 +14,8 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
-from pairlearn.tables.values import parse_each
-from pairlearn.typing import Vector
-
-ORDERS = ("ymd", "dmy", "mdy")
+SHOWN_ORDERS = {"ymd": "year first", "dmy": "day first", "mdy": "month first"}
+ORDERS = tuple(SHOWN_ORDERS)
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september",
            "october", "november", "december")  # fmt: skip
@@ -100,11 +98,6 @@ def parse_date(text: str, order: str) -> float | None:
         offset = 3600 * int(zone[1:3]) + 60 * int(zone[-2:])
         seconds += -offset if zone[0] == "+" else offset
     return days + seconds / 86400.0
-
-
-def parse_dates(texts: Sequence[str], order: str) -> tuple[Vector, list[int]]:
-    """Return days since 1970 (NaN without a date) and the indices of texts that are not dates."""
-    return parse_each(texts, lambda text: parse_date(text, order))
 
 
 def date_order(texts: Sequence[str], *, european: bool) -> tuple[str, float, bool]:

@@ -3,31 +3,35 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import numbers
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.register import nearest
-from pairlearn.streams.readers.schema import listed
+from pairlearn.streams.readers.base import listed
 from pairlearn.tables.columns import make_column
 from pairlearn.tables.encoding import TableEncoding
 from pairlearn.tables.kinds import KINDS, UNUSED, Decision, decide
-from pairlearn.tables.number_columns import NumberColumn
-from pairlearn.tables.reader import OddFields, strange_columns
-from pairlearn.tables.rows import Block
+from pairlearn.tables.reader import OddFields, changed_columns, strange_columns, usable_rows
+from pairlearn.tables.rows import arrow_series
+from pairlearn.tables.series import plain_series, series_of, texts_of
+from pairlearn.tables.text import Block, repeated_names
 from pairlearn.tables.values import file_style
 from pairlearn.validation import warn_caller
 
+if TYPE_CHECKING:
+    from polars import DataFrame, Series
+
 #: Rows from which the kinds of columns are decided, spread over the frame.
 _SAMPLE = 10_000
+_CATEGORIES = (nw.Categorical, nw.Enum)
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -103,14 +107,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self
             Fitted.
         """
-        self._learn(_Frame(X))
+        self._learn(*frame_of(X))
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit to a frame and return its features."""
         if fit_params:
             raise TypeError(f"TableEncoder.fit has no parameter {listed(list(fit_params))}.")
-        part = self._learn(_Frame(X))
+        part = self._learn(*frame_of(X))
         return self.encoding_.encode(part)
 
     def transform(self, X: Any) -> Any:
@@ -131,13 +135,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             The features.
         """
         check_is_fitted(self)
-        frame = _Frame(X)
-        present = set(frame.names)
+        frame, _ = frame_of(X)
+        present = set(frame.columns)
         lacking = [c.name for c in self.encoding_.columns if c.name not in present]
         if lacking:
             raise ValueError(
                 f"X has no column {listed(lacking)}, which the encoder was fitted with; its "
-                f"columns: {listed(frame.names)}."
+                f"columns: {listed(frame.columns)}."
             )
         part = self._read(self.encoding_, frame)
         for line in strange_columns(self.encoding_.columns, part, "X"):
@@ -162,21 +166,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("input_features must be the columns that the encoder was fitted with.")
         return np.array(self.encoding_.feature_names, dtype=object)
 
-    def _learn(self, frame: _Frame) -> list[Any]:
+    def _learn(self, frame: DataFrame, categories: set[str]) -> list[Any]:
         """Fit to a frame; return its compact values."""
-        kinds = dict(self.kinds or {})
+        kinds, names = dict(self.kinds or {}), frame.columns
         if isinstance(self.exclude, str):
             raise TypeError(f"exclude must be a list of names, got {self.exclude!r}.")
         for name in [*kinds, *self.exclude]:
-            if name not in frame.names:
-                raise ValueError(f"X has no column {name!r}{nearest(name, frame.names)}")
+            if name not in names:
+                raise ValueError(f"X has no column {name!r}{nearest(name, names)}")
         usable = [kind for kind in KINDS if kind not in UNUSED]
         for name, kind in kinds.items():
             if kind not in usable:
                 raise ValueError(f"kinds[{name!r}] must be one of {listed(usable)}, got {kind!r}.")
         missing = _checked_missing(self.missing)
-        step = max(1, -(-frame.n // _SAMPLE))
-        sample = {name: frame.texts(name, step) for name in frame.names}
+        step = max(1, -(-frame.height // _SAMPLE))
+        few = frame.gather_every(step)
+        sample = {name: texts_of(few[name]).fill_null("").to_list() for name in names}
         commas = file_style(sample.values(), ",")
         decisions = tuple(
             Decision(name, "excluded", given=True)
@@ -186,10 +191,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 sample[name],
                 commas=commas,
                 given=kinds.get(name),
-                declared=frame.is_category(name),
+                declared=name in categories,
                 step=step,
             )
-            for name in frame.names
+            for name in names
         )
         used = [decision for decision in decisions if decision.kind not in UNUSED]
         if not used:
@@ -202,50 +207,35 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             [make_column(decision, missing=missing) for decision in used],
             ids=[decision.name for decision in decisions if decision.kind == "id"],
         )
-        part = self._read(encoding, frame)
+        part = self._read(encoding, frame, learns=True)
         encoding.fit([part], whole=True)
         if not encoding.n_features:
             raise ValueError("X leaves no feature: no word of its texts is frequent enough.")
         self.decisions_, self.encoding_ = decisions, encoding
-        self.feature_names_in_ = np.array(frame.names, dtype=object)
-        self.n_features_in_ = len(frame.names)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(names)
         return part
 
-    def _read(self, encoding: TableEncoding, frame: _Frame) -> list[Any]:
-        """Return the compact values of a frame; warn of values that cannot be read.
+    def _read(
+        self, encoding: TableEncoding, frame: DataFrame, *, learns: bool = False
+    ) -> list[Any]:
+        """Return the compact values of a frame; warn of values that cannot be read."""
+        block = Block("row", frame, np.arange(frame.height), frame.height)
 
-        A column of which nothing can be read is refused.
-        """
-        odd, texts = OddFields(), {}
-        lines = np.arange(frame.n)
-        found: list[Any] = []
-        for column in encoding.columns:
-            numbers = frame.numbers(column.name)
-            if numbers is not None and isinstance(column, NumberColumn) and column.is_plain:
-                found.append(column.without_nothing(numbers))
-                continue
-            texts[column.name] = frame.texts(column.name)
-            block = Block("row", {column.name: texts[column.name]}, lines, 0, 0)
+        def check(part: list[Any], wrong: Any) -> None:
+            for said in changed_columns(encoding, block, part, wrong):
+                raise ValueError(f"{said}; write it as in the frame of fit, or put None for a gap.")
 
-            def note(name: str, line: int, reason: str) -> None:
-                odd.add("row", name, line, reason)
-
-            found += TableEncoding([column]).read(block, note)
-        blame = encoding.refused(found)
-        if (blame >= 0).any():
-            k = int(np.argmax(blame >= 0))
-            raise ValueError(
-                f"row {k}: column {encoding.columns[blame[k]].name!r} misses its value, and "
-                'missing="refuse" allows no gap.'
-            )
-        for name in odd.unread_columns(texts):
-            raise ValueError(
-                f"none of the {odd.counts[name]} values of column {name!r} can be read: "
-                f"{odd.first[name]}; write it as in the frame of fit, or put None for a gap."
-            )
+        odd = OddFields()
+        found = usable_rows(
+            encoding, block, odd, strict=False, labelled=False, check=None if learns else check
+        )
+        if found.refused:
+            row, reason = found.refused[0]
+            raise ValueError(f'row {row}: {reason}, and missing="refuse" allows no gap.')
         for line in odd.lines():
             warn_caller(line, UserWarning)
-        return found
+        return found.part
 
 
 def _checked_missing(missing: Any) -> str | float:
@@ -260,97 +250,49 @@ def _checked_missing(missing: Any) -> str | float:
     )
 
 
-class _Frame:
-    """The columns of a data frame of pandas, polars or pyarrow."""
+def frame_of(X: Any) -> tuple[DataFrame, set[str]]:
+    """Return a frame of any library for polars, and its columns of categories."""
+    import polars
 
-    def __init__(self, X: Any) -> None:
-        if hasattr(X, "column_names") and hasattr(X, "column"):  # pyarrow
-            names, self._column = list(X.column_names), X.column
-        elif hasattr(X, "columns") and hasattr(X, "__getitem__"):
-            names, self._column = list(X.columns), X.__getitem__
-        else:
-            raise ValueError(
-                f"X must be a data frame (pandas, polars or pyarrow), got {type(X).__name__}; an "
-                "array of numbers needs no encoder."
-            )
-        if hasattr(X, "collect"):
-            raise ValueError("X is a lazy frame; collect it first.")
-        wrong = next((name for name in names if not isinstance(name, str)), None)
-        if wrong is not None:
-            raise ValueError(f"the columns of X must have texts as names, got {wrong!r}.")
-        repeated = [name for name, count in Counter(names).items() if count > 1]
-        if repeated:
-            raise ValueError(f"X has more than one column named {listed(repeated)}; rename them.")
-        self.names = tuple(names)
-        self.n = len(X)
-        if not self.n or not names:
-            raise ValueError(f"X must have rows and columns, got {self.n} x {len(names)}.")
-
-    def is_category(self, name: str) -> bool:
-        """Whether the type of a column says that it holds categories."""
-        column = self._column(name)
-        kind = getattr(column, "dtype", getattr(column, "type", None))
-        kind = getattr(kind, "pyarrow_dtype", kind)
-        # the names of pandas, polars (two) and pyarrow; none of them need be installed
-        return type(kind).__name__ in ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
-
-    def numbers(self, name: str) -> NDArray[np.float64] | None:
-        """Return a column of numbers, with NaN for gaps, or None if it holds something else."""
-        values = np.asarray(self._column(name))
-        if values.dtype.kind == "m":
-            values = values / np.timedelta64(1, "h")
-        if values.dtype.kind not in "iuf":
-            return None
-        numbers = values.astype(np.float64)
-        if np.isinf(numbers).any():
-            raise ValueError(f"column {name!r} holds infinity; replace it by a number or a gap.")
-        return numbers
-
-    def texts(self, name: str, step: int = 1) -> list[str]:
-        """Return every `step`-th value of a column as the text that a file would hold."""
-        column = self._column(name)[::step]
-        # pyarrow, pandas and polars each have a word of their own
-        words = ("to_pylist", "tolist", "to_list")
-        values = next(getattr(column, word) for word in words if hasattr(column, word))()
-        if any(isinstance(value, complex) for value in values):
-            raise ValueError(
-                f"column {name!r} holds complex numbers, of which no kind of column is made; put "
-                "their real and imaginary parts into two columns, or leave it out with exclude."
-            )
-        return [_text(value) for value in values]
-
-
-def _text(value: Any) -> str:
-    """Return a value as a text; a gap is empty, and 3.0 is 3, as Arrow writes it.
-
-    The text depends on the value alone: a row by itself has the level that it had among others.
-
-    >>> _text(3.0), _text(2.5), _text(float("nan")), _text(True), _text("a")
-    ('3', '2.5', '', 'true', 'a')
-    """
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        if value != value:
-            return ""
-        whole = value.is_integer() and abs(value) < 2.0**53
-        return str(int(value)) if whole else repr(float(value))  # np.float64 is a float, too
-    if isinstance(value, np.timedelta64) and value == value:
-        return _text(float(value / np.timedelta64(1, "h")))
-    if isinstance(value, datetime.timedelta) and value == value:
-        return _text(value.total_seconds() / 3600.0)
-    if isinstance(value, datetime.datetime) and value == value:
-        return value.isoformat(" ")
-    # pandas has gaps of its own, NA and NaT: neither equals itself
-    return str(value) if _equals_itself(value) else ""
-
-
-def _equals_itself(value: Any) -> bool:
+    names = list(getattr(X, "column_names", getattr(X, "columns", ())))
+    wrong = next((name for name in names if not isinstance(name, str)), None)
+    if wrong is not None:
+        raise ValueError(f"the columns of X must have texts as names, got {wrong!r}.")
+    if repeated := repeated_names(names):
+        raise ValueError(f"X has more than one column named {listed(repeated)}; rename them.")
+    if hasattr(X, "collect"):
+        raise ValueError("X is a lazy frame; collect it first.")
     try:
-        return bool(value == value)
-    except (TypeError, ValueError):  # NA says neither yes nor no
-        return False
+        given = nw.from_native(X, eager_only=True)
+    except TypeError:
+        raise ValueError(
+            f"X must be a data frame (pandas, polars or pyarrow), got {type(X).__name__}; an "
+            "array of numbers needs no encoder."
+        ) from None
+    if not len(given) or not names:
+        raise ValueError(f"X must have rows and columns, got {len(given)} x {len(names)}.")
+    frame = polars.DataFrame([_series(given[name]) for name in names])
+    return frame, {n for n in names if given[n].dtype in _CATEGORIES}
+
+
+def _series(column: nw.Series[Any]) -> Series:
+    """Return a column for polars, of a type that is read."""
+    import polars
+
+    native, name = column.to_native(), column.name
+    if isinstance(native, polars.Series):
+        found = plain_series(native)
+    elif column.implementation.is_pyarrow():
+        found = arrow_series(name, native.combine_chunks())
+    else:
+        values = np.asarray(native)
+        if values.dtype.kind in "fmM":
+            kinds = {"f": "float64", "m": "timedelta64[us]", "M": "datetime64[us]"}
+            values = values.astype(kinds[values.dtype.kind])
+        if values.dtype.kind in "iufbmM" and column.dtype not in _CATEGORIES:
+            found = plain_series(polars.Series(name, values))
+        else:
+            found = series_of(name, native.tolist())
+    if found.dtype.is_float() and found.is_infinite().any():
+        raise ValueError(f"column {name!r} holds infinity; replace it by a number or a gap.")
+    return found

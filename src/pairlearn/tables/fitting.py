@@ -7,27 +7,24 @@ Labels, levels and medians come from all rows in memory.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import ReadError, Refusals
-from pairlearn.streams.readers.encode import column_numbers
-from pairlearn.streams.readers.schema import Schema, listed
-from pairlearn.tables.column import ColumnEncoder
-from pairlearn.tables.columns import make_column
+from pairlearn.streams.readers.base import ReadError, Refusal, Refusals, listed
+from pairlearn.tables.columns import ColumnEncoder, make_column
 from pairlearn.tables.encoding import TableEncoding
-from pairlearn.tables.kinds import UNUSED, Decision, decide, surely_numbers
+from pairlearn.tables.kinds import UNUSED, Decision, decide
 from pairlearn.tables.labels import LabelRule
-from pairlearn.tables.number_columns import NumberColumn
-from pairlearn.tables.reader import OddFields, Refuse, usable_rows
-from pairlearn.tables.rows import Block, no_column, open_table, suit_together
-from pairlearn.tables.values import file_style, is_missing, parse_numbers, plain_numbers
+from pairlearn.tables.reader import OddFields, usable_rows
+from pairlearn.tables.rows import no_column, open_table, refuse_repeated
+from pairlearn.tables.series import gaps, known_texts, texts_of
+from pairlearn.tables.text import Block
+from pairlearn.tables.values import file_style
 from pairlearn.typing import Vector
 
 #: Rows in the sample that decides the kinds of columns.
@@ -99,9 +96,6 @@ class Plan:
         Remarks for the user.
     delimiter : str
         The character between fields.
-    schema : Schema or None
-        The schema with which a compiled reader delivers the same rows, if there is one; None for a
-        table in memory.
     """
 
     decisions: tuple[Decision, ...]
@@ -109,7 +103,6 @@ class Plan:
     absent: dict[str, float]
     notes: tuple[str, ...]
     delimiter: str
-    schema: Schema | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,26 +117,15 @@ class FittedTable:
     odd: OddFields
 
 
-def _together(one: Refusals, other: Refusals, sources: Sequence[str]) -> Refusals:
-    """Merge the refused rows of two rounds, in the order of the files."""
-    first = sorted(
-        (*one.first, *other.first),
-        key=lambda refusal: (sources.index(refusal.source), refusal.line),
-    )
-    return Refusals(one.count + other.count, tuple(first[: Refusals.KEPT]))
-
-
 class _Files:
     """The rows of several files, with the names and layout of the first."""
 
-    def __init__(self, sources: Sequence[Any], options: TableOptions, refuse: Refuse) -> None:
-        self._sources, self._options, self._refuse = sources, options, refuse
+    def __init__(self, sources: Sequence[Any], options: TableOptions) -> None:
+        self._sources, self._options = sources, options
         self.first = self._open(sources[0])
         self.names: tuple[str, ...] = self.first.names
         self.name: str = self.first.name
         self.is_query = options.format == "duckdb"
-        #: The names of the files that have been opened.
-        self.opened = [self.name]
         #: Columns that the first file has not, and a file that has them.
         self.more: dict[str, str] = {}
 
@@ -154,27 +136,18 @@ class _Files:
             leave_out=options.exclude,
         )  # fmt: skip
 
-    def tables(self) -> Iterator[Any]:
-        """Yield the files, each opened when its turn comes."""
-        yield self.first
-        for table in map(self._open, self._sources[1:]):
-            left_out = {*self.names, *self._options.exclude}
-            self.more.update((name, table.name) for name in table.names if name not in left_out)
-            yield table
-
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; every file must have the columns of the first."""
-        for index, table in enumerate(self.tables()):
-            if index:
-                self.opened.append(table.name)
-            present = set(table.names)
-            odd = [name for name in self.names if name not in present]
-            if odd:
+        for index, source in enumerate(self._sources):
+            table = self._open(source) if index else self.first
+            left_out = {*self.names, *self._options.exclude}
+            self.more.update((name, table.name) for name in table.names if name not in left_out)
+            if odd := [name for name in self.names if name not in set(table.names)]:
                 raise ReadError(
                     f"{table.name} has no column {listed(odd)}, which the first file has; read "
                     "files of one shape together."
                 )
-            yield from table.blocks(self._refuse)
+            yield from table.blocks()
 
 
 def _column(name: str, names: Sequence[str], source: str, what: str, header: bool) -> str:
@@ -186,24 +159,17 @@ def _column(name: str, names: Sequence[str], source: str, what: str, header: boo
     raise no_column(name, names, source, what)
 
 
-def _step(blocks: Sequence[Block]) -> int:
-    """Return how many rows there are for each one of a sample."""
-    return max(1, -(-sum(map(len, blocks)) // SAMPLE))
+def _sample(blocks: Sequence[Block]) -> tuple[Any, int]:
+    """Return evenly spaced rows as a frame, and how many rows there are for each of them."""
+    import polars
 
-
-def _spread(blocks: Sequence[Block], names: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Return evenly spaced rows by column."""
-    step = _step(blocks)
-    if len(blocks) == step == 1:
-        return {name: blocks[0].columns[name] for name in names}
-    found: dict[str, list[str]] = {name: [] for name in names}
-    begin = 0
+    step = max(1, -(-sum(map(len, blocks)) // SAMPLE))
+    parts, begin = [], 0
     for block in blocks:
-        first = -begin % step
-        for name in names:
-            found[name] += block.columns[name][first::step]
+        parts.append(block.frame.gather_every(step, -begin % step))
         begin += len(block)
-    return found
+    names = blocks[0].frame.columns
+    return polars.concat([part.select(names) for part in parts], how="vertical_relaxed"), step
 
 
 def _checked(
@@ -214,12 +180,7 @@ def _checked(
     qid = None
     if options.qid is not None:
         qid = _column(options.qid, names, files.name, "query", options.header)
-    for column in (label, qid):
-        if column in files.first.repeated:
-            raise ReadError(
-                f"{files.name} has more than one column named {column!r}; rename all but the one "
-                "to use."
-            )
+    refuse_repeated(files.first, [label, qid or ""])
     if label == qid:
         raise ReadError(f"--label and --qid name the same column, {label!r}.")
     excluded = [
@@ -281,25 +242,38 @@ def plan_table(sources: Sequence[Any], options: TableOptions) -> Plan:
     Plan
         Its encoder is fitted to the first rows.
     """
-    refuse = Refuse(options.strict)
-    files = _Files(sources, options, refuse)
+    files = _Files(sources, options)
     label, qid, options = _checked(files.names, files, options)
     taken: list[Block] = []
     found: Counter[str] = Counter()
-    whole = True
+    refusals, whole = Refusals(), True
     for block in files.blocks():
+        refusals = _refused(refusals, block.source, block.refused, options)
         if sum(map(len, taken)) < SAMPLE:
             taken.append(block)
         # a file may be sorted by its label: read on until both classes have appeared
-        found.update(text for text in block.columns[label] if not is_missing(text))
+        found.update(_labels(block, label))
         if sum(map(len, taken)) >= SAMPLE and (len(found) > 1 or options.classes):
             whole = False
             break
-    if not taken:
-        raise _nothing(files, refuse.refusals)
-    return _plan(
-        files, taken, found, label, qid, options, _spread(taken, files.names), _step(taken), whole
-    )
+    if not sum(map(len, taken)):
+        raise _nothing(files, refusals)
+    return _plan(files, taken, found, label, qid, options, whole=whole, is_stream=True)
+
+
+def _labels(block: Block, label: str) -> Counter[str]:
+    """Return how often each label occurs."""
+    texts = known_texts(block.frame[label]).drop_nulls()
+    counts = dict(texts.value_counts().iter_rows())
+    return Counter({text: counts[text] for text in texts.unique(maintain_order=True).to_list()})
+
+
+def _refused(
+    refusals: Refusals, source: str, refused: Sequence[tuple[int, str]], options: TableOptions
+) -> Refusals:
+    for line, reason in refused:
+        refusals = refusals.add(Refusal(source, line, reason), strict=options.strict)
+    return refusals
 
 
 def _nothing(files: _Files, refusals: Refusals) -> ReadError:
@@ -313,15 +287,20 @@ def _nothing(files: _Files, refusals: Refusals) -> ReadError:
 def _plan(
     files: _Files,
     blocks: Sequence[Block],
-    labels: Iterable[str] | Mapping[str, int],
+    labels: Mapping[str, int],
     label: str,
     qid: str | None,
     options: TableOptions,
-    sample: Mapping[str, Sequence[str]],
-    step: int,
+    *,
     whole: bool = True,
+    is_stream: bool = False,
 ) -> Plan:
-    """Return the label rule, the kinds of columns, the fitted encoder and notes on the file."""
+    """Return the label rule, the kinds of columns, the encoder and notes on the file.
+
+    For a stream the encoder is fitted to the blocks, which are the first rows.
+    """
+    frame, step = _sample(blocks)
+    sample = {name: texts_of(frame[name]).fill_null("").to_list() for name in files.names}
     commas = file_style(sample.values(), files.first.delimiter)
     if options.problem == "classes":
         rule = LabelRule.of_two(label, labels, options.classes, source=files.name, whole=whole)
@@ -333,15 +312,9 @@ def _plan(
     decisions: list[Decision] = []
     columns: list[ColumnEncoder] = []
     features = set(used)
-    free = [name for name in used if name not in files.first.declared]
-    plain = _plain(free, sample, commas, options)
     for name in [*used, *(n for n in files.names if n not in features and n not in (label, qid))]:
         if name not in features:
             decisions.append(Decision(name, "excluded", given=True))
-            continue
-        if name in plain:
-            decisions.append(Decision(name, "number", "plain"))
-            columns.append(NumberColumn(name, options.missing))
             continue
         decision = decide(
             name, sample[name], commas=commas, given=_given(name, options),
@@ -371,56 +344,27 @@ def _plan(
         decisions.sort(key=lambda decision: order.get(decision.name, len(order)))
     ids = [decision.name for decision in decisions if decision.kind == "id"]
     encoder = TableEncoding(columns, label=rule, qid=qid, dtype=options.dtype, ids=ids)
-    if blocks:
-        encoder.fit([encoder.read(block) for block in blocks])
-    absent = {
-        d.name: 0.0 if d.name in plain or d.name not in sample else _absent(d, sample[d.name])
-        for d in decisions
-    }
+    if is_stream:
+        encoder.fit([encoder.read(block.frame)[0] for block in blocks])
+    known = {column.name: column for column in columns if column.kind == "number"}
+    absent = {}
+    for name in (decision.name for decision in decisions):
+        if name in known:
+            none = np.isnan(known[name].read(frame[name])[0])
+        else:
+            none = gaps(frame[name]) if name in sample else np.zeros(1)
+        absent[name] = float(none.mean())
     notes = list(files.first.notes)
     if commas == "european" and any(d.form == "european" for d in decisions):
         notes.append("numbers have decimal commas")
     if files.first.delimiter != "," and options.delimiter is None and options.format == "csv":
         notes.append(f"fields are separated by {files.first.delimiter!r}")
-    schema = encoder.as_schema() if blocks else None
-    if schema is not None and not (
-        suit_together(files.tables(), schema) and _read_alike(schema, rule, sample, plain)
-    ):
-        schema = None
     if files.more:
         # The last file that has such a column is named.
         *_, example = files.more.values()
         names = listed(list(files.more))
         notes.append(f"{names} left out: {example} has what the first file has not")
-    return Plan(tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter, schema)
-
-
-def _read_alike(
-    schema: Schema, rule: LabelRule, sample: Mapping[str, Sequence[str]], plain: Container[str]
-) -> bool:
-    """Whether a compiled reader takes each field of the sample that a table takes."""
-    for name in map(str, schema.features or ()):
-        texts = sample[name]
-        # plain numbers need a look only for blanks and digits of other scripts
-        if name in plain and "".join(texts).isascii():
-            continue
-        if not _all_read(texts, schema):
-            return False
-    labels = list(set(sample[rule.column]))
-    wrong = rule.apply(labels)[1]
-    taken = {text for k, text in enumerate(labels) if k not in wrong}
-    if schema.text_labels:
-        return taken <= set(schema.classes or ())
-    return _all_read(taken, schema)
-
-
-def _all_read(texts: Iterable[str], schema: Schema) -> bool:
-    import polars
-
-    wrong: dict[int, str] = {}
-    column = polars.Series(list(set(texts)), dtype=polars.String)
-    column_numbers(column, schema.missing_tokens, wrong, "")
-    return not wrong
+    return Plan(tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter)
 
 
 def _given(name: str, options: TableOptions) -> str | None:
@@ -428,34 +372,6 @@ def _given(name: str, options: TableOptions) -> str | None:
     if name in options.levels or name in options.widths:
         return "category"
     return options.kinds.get(name)
-
-
-def _plain(
-    used: Sequence[str], sample: Mapping[str, Sequence[str]], commas: str, options: TableOptions
-) -> set[str]:
-    """Return the columns that surely hold plain numbers, all fields of them."""
-    if commas != "english":
-        return set()
-    free = used
-    if options.kinds or options.levels or options.widths:
-        free = [name for name in used if _given(name, options) is None]
-    sure = surely_numbers(free, [sample[name] for name in free])
-    return set(itertools.compress(free, sure))
-
-
-def _absent(decision: Decision, values: Sequence[str]) -> float:
-    """Return the share of missing fields."""
-    plain = plain_numbers(values) if decision.kind == "number" else None
-    if plain is not None and (decision.form, decision.unit) == ("plain", ""):
-        none = 0 if decision.nothing is None else plain.count(decision.nothing)
-    elif decision.kind == "number":
-        numbers, _ = parse_numbers(values, decision.form, decision.unit)
-        none = int(np.count_nonzero(np.isnan(numbers)))
-        if decision.nothing is not None:
-            none += int(np.count_nonzero(numbers == decision.nothing))
-    else:
-        none = sum(map(is_missing, values))
-    return none / max(len(values), 1)
 
 
 def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
@@ -473,28 +389,30 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
     FittedTable
         Plan, features and labels.
     """
-    read, refuse, odd = Refuse(options.strict), Refuse(options.strict), OddFields()
-    files = _Files(sources, options, read)
+    files = _Files(sources, options)
     label, qid, options = _checked(files.names, files, options)
     blocks = list(files.blocks())
-    if not blocks:
-        raise _nothing(files, read.refusals)
-    labels = itertools.chain.from_iterable(block.columns[label] for block in blocks)
-    plan = _plan(
-        files, [], labels, label, qid, options, _spread(blocks, files.names), _step(blocks)
-    )
-    encoder = plan.encoder
+    if not sum(map(len, blocks)):
+        refusals = Refusals()
+        for block in blocks:
+            refusals = _refused(refusals, block.source, block.refused, options)
+        raise _nothing(files, refusals)
+    labels: Counter[str] = Counter()
+    for block in blocks:
+        labels.update(_labels(block, label))
+    plan = _plan(files, blocks, labels, label, qid, options)
+    encoder, odd, refusals = plan.encoder, OddFields(), Refusals()
     parts: list[list[Any]] = []
     ys: list[Any] = []
     queries: list[Any] = []
-    for index, block in enumerate(blocks):
-        part, _, y, query = usable_rows(encoder, block, refuse, odd)
-        if len(y):
-            parts.append(part)
-            ys.append(y)
-            queries.append(query)
-        blocks[index] = _EMPTY  # frees its texts
-    refusals = _together(read.refusals, refuse.refusals, files.opened)
+    while blocks:
+        block = blocks.pop(0)  # frees its texts
+        found = usable_rows(encoder, block, odd, strict=options.strict)
+        refusals = _refused(refusals, block.source, found.refused, options)
+        if len(found.y):
+            parts.append(found.part)
+            ys.append(found.y)
+            queries.append(found.qid)
     if not parts:
         raise ReadError(f"{files.name} has no usable row: {refusals}")
     encoder.fit(parts, whole=True)
@@ -515,6 +433,3 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
         plan, X, np.concatenate(ys), None if qid is None else np.concatenate(queries),
         refusals, odd,
     )  # fmt: skip
-
-
-_EMPTY = Block("", {}, np.zeros(0, dtype=np.int64), 0, 0)

@@ -13,22 +13,22 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from pairlearn.streams.readers.base import ReadError
-from pairlearn.tables.dates import date_order, parse_date
-from pairlearn.tables.units import CLOCK, MARKED, MULTIPLIED, converted, unit_of, without_unit
+from pairlearn.tables.dates import SHOWN_ORDERS, date_order, parse_date
 from pairlearn.tables.values import (
+    CLOCK,
+    MARKED,
+    MULTIPLIED,
+    SHOWN_STYLES,
+    converted,
     currencies,
     cut,
-    groups_digits,
     is_missing,
     parse_number,
-    parse_numbers,
     plain_numbers,
-    plain_rows,
     style_of,
-    together,
+    unit_of,
+    without_unit,
     yes_or_no,
 )
 
@@ -62,17 +62,12 @@ _ID_NAME = re.compile(
     r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|hash)$)|(?<=[a-z])(?:Id|ID|Uuid|UUID)$"
 )
 _POSTAL = re.compile(r"(?i)(?:^|[_\s.-])(?:zip[_\s-]?(?:code)?|post(?:al)?[_\s-]?code|plz)$")
-#: The same in a text of one name a line, which is at least as often found there.
-_POSTAL_LINES = re.compile(_POSTAL.pattern, re.MULTILINE)
 _CODE = re.compile(r"0\d+")
 _WHOLE = re.compile(r"[+-]?\d+")
-#: The beginning of a code in a line of fields.
-_CODES = re.compile(r"(?:^|,)\s*0\d")
 #: Examples that explain a unit.
 _SHOWN = {MULTIPLIED: "1.5k is 1500", CLOCK: "1:30 is 1.5", MARKED: "<5 is 5"}
 #: Numbers that mean "missing" if they lie far from all others: -999, 9999, ...
 _NINES = re.compile(r"-?9{3,}(?:\.0*)?")
-_LEAST_NINES = 999.0
 
 
 class Decision(NamedTuple):
@@ -105,6 +100,13 @@ class Decision(NamedTuple):
     given: bool = False
     unit: str = ""
     nothing: float | None = None
+
+
+def written(kind: str, form: str, unit: str) -> str:
+    """Return how values of a kind are written, for a message."""
+    if kind == "number":
+        return f"{SHOWN_STYLES[form]}{f' in {unit}' if unit else ''}"
+    return f"dates with the {SHOWN_ORDERS[form]}" if kind == "date" else kind
 
 
 def decide(
@@ -199,50 +201,7 @@ def decide(
     return _with_words(name, counts, style, unit) or _words(name, present, counts)
 
 
-def surely_numbers(names: Sequence[str], columns: Sequence[Sequence[str]]) -> list[bool]:
-    """Return for each column whether `decide` is sure to find plain numbers and nothing else.
-
-    For files whose commas are English, and columns without a kind from the user. This is the short
-    way of most columns of a wide table: it looks at many columns at once.
-    """
-    n = len(columns[0]) if columns else 0
-    found: list[bool] = []
-    for few in together(len(columns), n):
-        numbers = plain_rows(columns[few])
-        if numbers is None or not n:
-            found += [False] * len(columns[few])
-            continue
-        low, high = numbers.min(axis=1), numbers.max(axis=1)
-        texts = [",".join(column) for column in columns[few]]
-        # some have a point, which may group digits
-        odd = [
-            0 < text.count(".") < n and groups_digits(column, ".")
-            for text, column in zip(texts, columns[few], strict=True)
-        ]
-        # not constant, and no 999 or 20240331 among them
-        usual = (low != high) & (np.maximum(-low, high) < _LEAST_NINES) & ~np.array(odd)
-        codes = n >= _LEAST_ID_ROWS or _CODES.search(",".join(texts)) is not None
-        if not codes and _POSTAL_LINES.search("\n".join(names[few])) is None:
-            found += usual.tolist()
-            continue
-        for name, text, is_usual in zip(names[few], texts, usual.tolist(), strict=True):
-            found.append(
-                is_usual
-                and (
-                    text.count(".") == n
-                    or (
-                        n < _LEAST_ID_ROWS
-                        and _CODES.search(text) is None
-                        and _POSTAL.search(name) is None
-                    )
-                )
-            )
-    return found
-
-
 def _weighted(counts: Mapping[str, int], style: str, unit: str = "") -> float:
-    if not parse_numbers(list(counts), style, unit)[1]:
-        return 1.0
     numbers = sum(n for value, n in counts.items() if parse_number(value, style, unit) is not None)
     return numbers / sum(counts.values())
 
@@ -312,8 +271,8 @@ def _number_note(texts: Collection[str], style: str, unit: str) -> str:
 
 def _date_note(texts: Iterable[str], order: str, sure: bool) -> str:
     if order == "ymd":
-        return "year first" if all(text[:4].isdigit() for text in texts) else ""
-    words = {"dmy": "day first", "mdy": "month first"}[order]
+        return SHOWN_ORDERS[order] if all(text[:4].isdigit() for text in texts) else ""
+    words = SHOWN_ORDERS[order]
     return words if sure else f"{words}, assumed"
 
 

@@ -12,23 +12,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import ReadError
-from pairlearn.streams.readers.schema import bucket_of
-from pairlearn.tables.values import (
-    STYLES,
-    cut,
-    is_missing,
-    parse_each,
-    parse_number,
-    style_of,
-    yes_or_no,
-)
+from pairlearn.streams.readers.base import ReadError, bucket_of
+from pairlearn.tables.series import read_each, read_numbers, text_of, texts_of
+from pairlearn.tables.values import STYLES, cut, is_missing, parse_number, style_of, yes_or_no
 from pairlearn.typing import Vector
+
+if TYPE_CHECKING:
+    from polars import Series
 
 _KINDS = ("classes", "numbers", "groups")
 #: The class among these is positive if the other class is not among them.
@@ -76,7 +71,8 @@ class LabelRule:
     kind : {"classes", "numbers", "groups"}
         Two classes, which become 0 and 1; numbers (grades or targets); any classes, as 0, 1, ...
     values : tuple
-        The classes as shown; of two, the positive one comes last.
+        The classes as shown; of two, the positive one comes last. Of numbers, the labels that may
+        occur; none if any may.
     codes : mapping of str to int
         The class of each case-folded spelling.
     style : str
@@ -160,6 +156,17 @@ class LabelRule:
         return cls(column, "classes", _as_numbers(tuple(given)), codes)
 
     @classmethod
+    def of_classes(cls, column: str, classes: Sequence[Any] | None) -> LabelRule:
+        """Return the rule for labels that a user lists: texts become 0, 1, ..., numbers stay."""
+        if classes is None or not isinstance(classes[0], str):
+            return cls(column, "numbers", tuple(map(float, classes or ())))
+        codes = {_fold(text): code for code, text in enumerate(classes)}
+        if len(codes) < len(classes):
+            raise ReadError(f"classes must differ in more than case and spaces, got {classes!r}.")
+        kind = "classes" if len(classes) == 2 else "groups"
+        return cls(column, kind, _as_numbers(classes), codes)
+
+    @classmethod
     def of_numbers(cls, column: str, texts: Sequence[str], commas: str, source: str) -> LabelRule:
         """Return the rule for grades or targets."""
         present = [text.strip() for text in texts if not is_missing(text)]
@@ -197,19 +204,24 @@ class LabelRule:
         shown = tuple(_shown(spellings[text], counts) for text in folded)
         return cls(column, "groups", shown, {text: k for k, text in enumerate(folded)})
 
-    def apply(self, texts: Sequence[str]) -> tuple[Vector, dict[int, str]]:
+    def apply(self, column: Series) -> tuple[Vector, dict[int, str]]:
         """Return the labels as numbers, and the reason for each row without a label.
 
+        >>> import polars
         >>> rule = LabelRule("y", "classes", ("no", "yes"), {"no": 0, "yes": 1})
-        >>> rule.apply(["Yes", "no", "perhaps"])
+        >>> rule.apply(polars.Series(["Yes", "no", "perhaps"]))
         (array([ 1.,  0., nan]), {2: "label 'perhaps' is not among the classes"})
         """
-        y, _ = parse_each(texts, self._value)
-        return y, {k: self._reason(texts[k]) for k in np.flatnonzero(np.isnan(y)).tolist()}
+        if self.codes is not None:
+            y = read_each(column, self._value)[0]
+        else:
+            y = read_numbers(column, self.style)[0]
+            if self.values:
+                y[~np.isin(y, np.array(self.values, dtype=np.float64))] = np.nan
+        return y, {k: self._reason(column[k]) for k in np.flatnonzero(np.isnan(y)).tolist()}
 
     def _value(self, text: str) -> float | None:
-        if self.codes is None:
-            return parse_number(text, self.style)
+        assert self.codes is not None
         code = self.codes.get(_fold(text))
         if code is None and self.kind == "classes":
             number = _number(text)
@@ -217,12 +229,13 @@ class LabelRule:
             code = known.index(number) if number in known else None
         return code
 
-    def _reason(self, text: str) -> str:
+    def _reason(self, value: Any) -> str:
+        text = "" if value is None or value != value else text_of(value).strip()
         if is_missing(text):
             return "the label is missing"
-        if self.codes is None:
-            return f"label {text.strip()[:60]!r} is not a number"
-        return f"label {text.strip()[:60]!r} is not among the classes"
+        if self.codes is not None or (self.values and parse_number(text) is not None):
+            return f"label {text[:60]!r} is not among the classes"
+        return f"label {text[:60]!r} is not a number"
 
     def state(self) -> dict[str, Any]:
         """Return the rule as plain values."""
@@ -340,24 +353,25 @@ def _not_two(
     return ReadError(f"{start}; check --label.")
 
 
-#: Whole numbers of at most 18 digits, each in its only spelling.
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+#: Whole numbers of at most 18 digits; 1.0 is how a column with gaps was written.
+_WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(?:\.0)?")
 
 
-def query_numbers(texts: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
+def query_numbers(column: Series) -> tuple[NDArray[np.int64], dict[int, str]]:
     """Return a number for each query: whole numbers as they are, other texts by their hash.
 
     A hash needs no table, so a stream and other files give the same numbers. 01 is another text
     than 1, so it is hashed.
     """
-    found = np.empty(len(texts), dtype=np.int64)
-    wrong: dict[int, str] = {}
-    known: dict[str, int] = {}
-    for k, text in enumerate(texts):
-        bare = text.strip()
-        if bare not in known:
-            known[bare] = int(bare) if _WHOLE.fullmatch(bare) else bucket_of(bare, 1 << 62)
-        found[k] = known[bare]
-        if not bare:
-            wrong[k] = "the query is missing"
-    return found, wrong
+    import polars
+
+    def number(text: str) -> int:
+        found = _WHOLE.fullmatch(text)
+        return int(found[1]) if found else bucket_of(text, 1 << 62)
+
+    texts = texts_of(column).fill_null("").str.strip_chars()
+    known = texts.unique().to_list()
+    numbers = [number(text) for text in known]
+    found = texts.replace_strict(known, numbers, return_dtype=polars.Int64).to_numpy()
+    wrong = (texts == "").arg_true().to_list()
+    return found, dict.fromkeys(wrong, "the query is missing")

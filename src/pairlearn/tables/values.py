@@ -1,39 +1,35 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read a single field: missing, yes or no, or a number in one of three styles.
+"""Read fields: missing, yes or no, numbers in one of three styles, and numbers with a unit.
 
 "plain" is what `float` reads. "english" groups digits by commas (1,234.5, or 12,34,567 as in
 India). "european" has a decimal comma and groups digits by points (1.234,5). The last two also
 accept spaces or apostrophes between groups, a currency sign or code or a per cent sign around the
-number, and parentheses for negative numbers, as in accounting. A column may also have a unit, see
-`units`.
+number, and parentheses for negative numbers, as in accounting.
+
+A column may have a unit (66.7 °C, 36 months, 1.5k) or hold times of a clock (8:30). Most fields
+must have the same unit, singular or plural, or one of the same quantity (g beside kg), which is
+converted. Letters that multiply (k, M, B) may differ from field to field.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from pairlearn.tables.units import CLOCK, parse_clock, without_unit
-from pairlearn.typing import Vector
-
-STYLES = ("plain", "english", "european")
-#: Fields of several columns that are parsed together.
-_TOGETHER = 4096
-
+SHOWN_STYLES = {
+    "plain": "plain numbers (1234.5)",
+    "english": "numbers with commas between thousands (1,234.5)",
+    "european": "numbers with decimal commas (1.234,5)",
+}
+STYLES = tuple(SHOWN_STYLES)
 #: Lower-case texts that mean "missing".
-_MISSING = frozenset(
+MISSING = frozenset(
     ("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "nil", "nat", "?", "-", "--",
      ".", "#div/0!", "#name?", "#null!", "#num!", "#ref!", "#value!")
 )  # fmt: skip
-#: They as files spell them, for a reader that compares whole fields.
-MISSING_TOKENS = tuple(sorted(
-    {form for word in _MISSING - {""} for form in (word, word.upper(), word.title())} | {"NaN"}
-))  # fmt: skip
 _YES, _NO = frozenset(("yes", "y", "true", "t", "on")), frozenset(("no", "n", "false", "f", "off"))
 
 _MONEY = "$€£¥₹"
@@ -45,7 +41,7 @@ _CODES = frozenset(
 )  # fmt: skip
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 _SPACES = " '\u2019\u00a0\u202f"
-_PATTERNS = {
+PATTERNS = {
     "plain": re.compile(rf"[+-]?(?:\d+\.?\d*|\.\d+){_EXPONENT}"),
     "english": re.compile(
         rf"(?:(?:[1-9]\d{{0,2}}(?:[,{_SPACES}]\d{{3}})+|\d{{1,2}}(?:,\d{{2}})+,\d{{3}}|\d+)(?:\.\d*)?|\.\d+)"
@@ -57,9 +53,10 @@ _PATTERNS = {
 }
 #: The mark between groups of digits.
 _GROUPED_BY = {"english": ",", "european": "."}
-_GROUPS = {
-    "english": str.maketrans("", "", "," + _SPACES),
-    "european": str.maketrans(",", ".", "." + _SPACES),
+#: What becomes of the marks of a number before it is read as a plain one.
+WITHOUT_GROUPS = {
+    "english": dict.fromkeys("," + _SPACES, ""),
+    "european": {**dict.fromkeys("." + _SPACES, ""), ",": "."},
 }
 #: Numbers that only one of the two styles with commas writes.
 _ONLY_EUROPEAN = re.compile(r"\d*,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\d*")
@@ -88,7 +85,7 @@ def cut(text: str, width: int = 30) -> str:
 def is_missing(text: str) -> bool:
     """Whether a field means "missing"."""
     # fast path: most fields begin with a digit, and no word for "missing" does
-    return not "0" <= text[:1] <= "9" and text.strip().lower() in _MISSING
+    return not "0" <= text[:1] <= "9" and text.strip().lower() in MISSING
 
 
 def yes_or_no(text: str) -> bool | None:
@@ -108,9 +105,11 @@ def parse_number(text: str, style: str = "plain", unit: str = "") -> float | Non
         bare, sign = text.strip(), 1.0
     else:
         bare, sign = _unsigned(text)
-    if not _PATTERNS[style].fullmatch(bare):
+    if not PATTERNS[style].fullmatch(bare):
         return None
-    number = sign * times * float(bare if style == "plain" else bare.translate(_GROUPS[style]))
+    for mark, instead in WITHOUT_GROUPS.get(style, {}).items() if not bare.isdigit() else ():
+        bare = bare.replace(mark, instead)
+    number = sign * times * float(bare)
     return number if math.isfinite(number) else None
 
 
@@ -145,15 +144,6 @@ def _without_code(text: str) -> str:
     return text[:-3].strip(_SIGNS) if text[-3:] in _CODES else text
 
 
-def parse_numbers(texts: Sequence[str], style: str, unit: str = "") -> tuple[Vector, list[int]]:
-    """Return the numbers (NaN without one) and the indices of texts that are not numbers."""
-    if style == "plain" and not unit:
-        numbers = plain_numbers(texts)
-        if numbers is not None:
-            return np.array(numbers, dtype=np.float64), []
-    return parse_each(texts, lambda text: parse_number(text, style, unit))
-
-
 def plain_numbers(texts: Sequence[str]) -> list[float] | None:
     """Return the numbers if every text is a finite number as `float` reads it, else None."""
     try:
@@ -163,43 +153,6 @@ def plain_numbers(texts: Sequence[str]) -> list[float] | None:
     # float() also reads nan, inf and 1_000; a finite sum has finite terms only
     finite = math.isfinite(sum(numbers)) or all(map(math.isfinite, numbers))
     return numbers if finite and "_" not in "".join(texts) else None
-
-
-def plain_rows(columns: Sequence[Sequence[str]]) -> Vector | None:
-    """Return the numbers of columns of one length, a row for each, if all are plain, else None."""
-    numbers = plain_numbers(list(itertools.chain.from_iterable(columns)))
-    return None if numbers is None else np.array(numbers).reshape(len(columns), len(columns[0]))
-
-
-def together(n: int, rows: int) -> Iterator[slice]:
-    """Yield ranges of n columns whose fields are handled together: a few thousand fields each.
-
-    A wide table has few rows, and work of its own for each column would be most of the time.
-    """
-    step = max(1, _TOGETHER // max(rows, 1))
-    for first in range(0, n, step):
-        yield slice(first, min(first + step, n))
-
-
-def parse_each(
-    texts: Sequence[str], parse: Callable[[str], float | None]
-) -> tuple[Vector, list[int]]:
-    """Parse each text; return the values (NaN for None) and the indices of invalid texts.
-
-    Equal texts are parsed once. Texts that mean "missing" are not invalid.
-    """
-    values = np.empty(len(texts))
-    wrong: list[int] = []
-    known: dict[str, float] = {}
-    for k, text in enumerate(texts):
-        value = known.get(text)
-        if value is None:
-            found = parse(text)
-            value = known[text] = math.nan if found is None else float(found)
-        values[k] = value
-        if value != value and not is_missing(text):
-            wrong.append(k)
-    return values, wrong
 
 
 def file_style(columns: Collection[Sequence[str]], delimiter: str) -> str:
@@ -284,3 +237,111 @@ def style_of(texts: Sequence[str], commas: str) -> tuple[str, float]:
 
 def _share(texts: Sequence[Any], style: str) -> float:
     return sum(parse_number(text, style) is not None for text in texts) / max(len(texts), 1)
+
+
+# ---------------------------------------------------------------------------------------- units
+
+#: The unit of a column whose numbers end in letters that multiply.
+MULTIPLIED = "k, M, B"
+#: The unit of a column in which some numbers are limits or carry a mark: <0.5, ~3, 7*.
+MARKED = "<, >, ~, *"
+#: The unit of a column of clock times, which become hours.
+CLOCK = "h:mm"
+LONGEST_UNIT = 24
+
+_TIMES = {"k": 1e3, "m": 1e6, "mn": 1e6, "mio": 1e6, "b": 1e9, "bn": 1e9, "mrd": 1e9}
+#: Units of one quantity with their sizes in a common unit: mass, length, volume, time.
+_SIZES: tuple[dict[str, float], ...] = (
+    {"mg": 1e-6, "g": 1e-3, "kg": 1.0, "t": 1e3, "oz": 0.028349523125, "lb": 0.45359237},
+    {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3, "in": 0.0254, "ft": 0.3048, "mi": 1609.344,
+     "mile": 1609.344},
+    {"ml": 1e-3, "cl": 1e-2, "l": 1.0},
+    {"sec": 1 / 3600, "second": 1 / 3600, "min": 1 / 60, "minute": 1 / 60, "h": 1.0, "hr": 1.0,
+     "hour": 1.0, "day": 24.0, "week": 168.0, "month": 730.485, "year": 8765.82, "yr": 8765.82},
+)  # fmt: skip
+_CLOCK_TIME = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?\s*([AaPp]\.?[Mm]\.?)?")
+#: Digits that are a code, not a quantity.
+_CODE = re.compile(r"0\d+")
+#: Characters beside letters that a unit may contain.
+_IN_UNITS = "°µ²³/"
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Split off the word at the end; return the text before it and the word."""
+    bare = text.strip()
+    end = len(bare)
+    while end and (bare[end - 1].isalpha() or bare[end - 1] in _IN_UNITS):
+        end -= 1
+    return bare[:end].rstrip(), bare[end:]
+
+
+def _singular(word: str) -> str:
+    folded = word.casefold()
+    return folded[:-1] if len(folded) > 2 and folded.endswith("s") else folded
+
+
+def unit_of(counts: Mapping[str, int]) -> str:
+    """Return the unit of most counted fields, or an empty text."""
+    n = sum(counts.values())
+    if 2 * sum(m for text, m in counts.items() if parse_clock(text) is not None) > n:
+        return CLOCK
+    units: Counter[str] = Counter()
+    shown: set[str] = set()
+    for text, count in counts.items():
+        number, word = _split(text)
+        if _CODE.fullmatch(number):
+            return ""
+        if word and number[-1:].isdigit():
+            units[_singular(word)] += count
+            shown.add(word)
+    if not units:
+        return ""
+    # "m" alone means metres and "b" alone is unclear: another letter must show thousands
+    if units.keys() <= _TIMES.keys() and shown != {"m"} and shown != {"b"}:
+        return MULTIPLIED
+    unit = units.most_common(1)[0][0]
+    alike = sum(m for word, m in units.items() if _factor(word, unit) is not None)
+    return unit if len(unit) <= LONGEST_UNIT and 2 * alike >= n else ""
+
+
+def _factor(word: str, unit: str) -> float | None:
+    """Return the factor from one folded unit to another, or None if their quantities differ."""
+    if word == unit:
+        return 1.0
+    sizes = next((sizes for sizes in _SIZES if word in sizes and unit in sizes), None)
+    return None if sizes is None else sizes[word] / sizes[unit]
+
+
+def converted(texts: Iterable[str], unit: str) -> tuple[str, ...]:
+    """Return the other units that are converted to `unit`."""
+    words = {_singular(_split(text)[1]) for text in texts} - {unit}
+    return tuple(sorted(word for word in words if _factor(word, unit) is not None))
+
+
+def parse_clock(text: str) -> float | None:
+    """Return a time of day or a duration in hours, or None."""
+    found = _CLOCK_TIME.fullmatch(text.strip())
+    if found is None:
+        return None
+    hours = int(found[1])
+    if found[4]:
+        if not 1 <= hours <= 12:
+            return None
+        hours = hours % 12 + 12 * (found[4][0] in "Pp")
+    return hours + int(found[2]) / 60 + float(found[3] or 0.0) / 3600
+
+
+def without_unit(text: str, unit: str) -> tuple[str, float]:
+    """Return a field without its unit, and the factor for its number.
+
+    A number alone is in the unit of the column. A field in another unit is returned unchanged.
+    """
+    if unit == MARKED:
+        return text.strip().lstrip("<>=≤≥~≈").rstrip("*").strip(), 1.0
+    number, word = _split(text)
+    if not word:
+        return number, 1.0
+    if unit == MULTIPLIED and word.casefold() in _TIMES:
+        return number, _TIMES[word.casefold()]
+    factor = _factor(_singular(word), unit)
+    return (text, 1.0) if factor is None else (number, factor)

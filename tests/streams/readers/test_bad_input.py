@@ -15,9 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pairlearn.streams import CsvReader, NpyReader, ReadError, Schema, SvmlightReader, open_reader
+from pairlearn.streams import NpyReader, ReadError, Schema, SvmlightReader, open_reader
 
 SCHEMA = Schema(label="target")
+
+
+def csv_reader(source, schema, **options):
+    return open_reader(source, schema, format="csv", **options)
 
 
 def error_of(path, content=None, schema=SCHEMA, **options):
@@ -33,8 +37,8 @@ def error_of(path, content=None, schema=SCHEMA, **options):
 
 CASES = {
     "empty": ("a.csv", b"", "is empty; check that it was written completely"),
-    "blank lines only": ("a.csv", b"\n\n\n", "its columns"),
-    "header only": ("a.csv", b"a,target\n", "has a header and no rows"),
+    "blank lines only": ("a.csv", b"\n\n\n", "holds blank lines only"),
+    "header only": ("a.csv", b"a,target\n", "has no rows of data"),
     "garbage": ("a.csv", bytes(range(256)) * 20, "is not text: it has a zero byte"),
     "UTF-16 that is none": ("a.csv", b"\xff\xfea\x00\x00\x00", "it has a zero byte"),
     "web page": ("a.csv", b"\xef\xbb\xbf\n<!DOCTYPE html>", "is a web page (HTML), not a table"),
@@ -45,7 +49,7 @@ CASES = {
     "no label": ("a.csv", b"a,b\n1,2\n", "no label column 'target'; its columns: 'a', 'b'"),
     "ragged everywhere": ("a.csv", b"a,target\n1\n1,2,3\n", "it has 1 fields where 2 are expected"),
     "duplicated header": ("a.csv", b"a,a,target\n1,2,3\n", "more than one column named 'a'"),
-    "no header": ("a.csv", b"1,2,3\n4,5,6\n", "pass header=False"),
+    "no header": ("a.csv", b"1,2,3\n4,5,6\n", "in Python header=False"),
     "no names": ("a.data", b"a target\n1 0\n", "pass format="),
     "empty svmlight": ("a.svm", b"", "is empty"),
     "svmlight of text": ("a.svm", b"what is this\n", "label: 'what' is not a number"),
@@ -85,7 +89,7 @@ def test_missing_file_and_folder(tmp_path):
     assert "does not exist; check the path" in error_of(tmp_path / "none.csv")
     assert "has no file ending in" in error_of(tmp_path)
     with pytest.raises(ReadError, match="is a directory; name the files"):
-        CsvReader(tmp_path, SCHEMA)
+        csv_reader(tmp_path, SCHEMA)
 
 
 @pytest.mark.parametrize("form", [None, "csv", "svmlight", "parquet"])
@@ -131,7 +135,7 @@ def test_unreadable_permissions(tmp_path, monkeypatch):
 
 def test_bad_rows_are_refused_one_by_one():
     text = b'a,target\n1,0\nx,1\n2\n3,1\n"4",1\n5,\n"6,0\n7,1\ninf,1\n8,1\n'
-    reader = CsvReader(io.BytesIO(text), SCHEMA)
+    reader = csv_reader(io.BytesIO(text), SCHEMA)
     [chunk] = reader
     assert chunk.X.ravel().tolist() == [1.0, 3.0, 4.0, 7.0, 8.0]
     assert chunk.lines.tolist() == [2, 5, 6, 9, 11]
@@ -141,16 +145,16 @@ def test_bad_rows_are_refused_one_by_one():
         (4, "it has 1 fields where 2 are expected"),
         (7, "the label is missing"),
         (8, "a quote is opened and never closed"),
-        (10, "column 'a': 'inf' is infinite"),
+        (10, "column 'a': 'inf' is not a number"),
     ]
-    strict = CsvReader(io.BytesIO(text), SCHEMA, strict=True)
+    strict = csv_reader(io.BytesIO(text), SCHEMA, strict=True)
     with pytest.raises(ReadError, match=r"^BytesIO:3: column 'a': 'x' is not a number \(strict"):
         list(strict)
 
 
 def test_only_the_first_few_refusals_are_kept():
     text = b"a,target\n" + b"x,0\n" * 5000 + b"1,1\n"
-    reader = CsvReader(io.BytesIO(text), SCHEMA)
+    reader = csv_reader(io.BytesIO(text), SCHEMA)
     [chunk] = reader
     assert len(chunk) == 1
     assert reader.refusals.count == 5000
@@ -161,40 +165,30 @@ def test_a_line_of_ten_megabytes(tmp_path):
     long = b"x" * 10_000_000
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,target\n1,0\n" + long + b",1\n2,1\n")
-    reader = CsvReader(path, SCHEMA)
+    reader = csv_reader(path, SCHEMA)
     assert np.concatenate([chunk.X for chunk in reader]).ravel().tolist() == [1.0, 2.0]
     assert len(str(reader.refusals)) < 200
     path.write_bytes(b"a,target\n1,0\n" + b"1" * 40_000_000)
     with pytest.raises(ReadError, match="line 3 is longer than"):
-        list(CsvReader(path, SCHEMA))
-
-
-@pytest.mark.thorough
-def test_a_good_line_of_ten_megabytes():
-    n = 1_250_000
-    row = b"0.12345," * n
-    names = ",".join(f"c{k}" for k in range(n)).encode() + b",target\n"
-    [chunk] = CsvReader(io.BytesIO(names + row + b"1\n"), SCHEMA)
-    assert chunk.X.shape == (1, n)
-    assert (chunk.X == 0.12345).all()
+        list(csv_reader(path, SCHEMA))
 
 
 def test_a_number_of_ten_megabytes():
     text = b"a,target\n0." + b"3" * 10_000_000 + b",1\n"
-    [chunk] = CsvReader(io.BytesIO(text), SCHEMA)
+    [chunk] = csv_reader(io.BytesIO(text), SCHEMA)
     assert chunk.X.tolist() == [[1 / 3]]
 
 
 def test_files_of_different_shape(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"a,target\n1,0\n")
     (tmp_path / "b.csv").write_bytes(b"b,target\n1,0\n")
-    with pytest.raises(ReadError, match=r"b\.csv has other columns than the first file"):
-        list(CsvReader([tmp_path / "a.csv", tmp_path / "b.csv"], SCHEMA))
+    with pytest.raises(ReadError, match=r"b\.csv has no feature column 'a'"):
+        list(csv_reader([tmp_path / "a.csv", tmp_path / "b.csv"], SCHEMA))
     folder = tmp_path / "parts"
     folder.mkdir()
     pq.write_table(pa.table({"a": [1], "target": [1]}), folder / "a.parquet")
     pq.write_table(pa.table({"b": [1], "target": [1]}), folder / "b.parquet")
-    with pytest.raises(ReadError, match=r"b\.parquet has other columns than the first file"):
+    with pytest.raises(ReadError, match=r"b\.parquet has no feature column 'a'"):
         list(open_reader(folder, SCHEMA))
 
 
@@ -243,7 +237,7 @@ def test_bad_schemas(options, message):
         ({"features": ("a", "a")}, "used twice"),
         ({"features": ("b", "target")}, "used twice"),
         ({"features": ()}, "leaves no column"),
-        ({"qid": "target"}, "the same column"),
+        ({"qid": "target"}, "used twice"),
         ({"categorical": {"target": 3}}, "not among the features"),
         ({"categorical": {"a": ["x", "x"]}}, "different, non-empty"),
         ({"missing": {"target": 0}}, "not among the features"),
@@ -251,18 +245,13 @@ def test_bad_schemas(options, message):
 )
 def test_schemas_that_do_not_fit_the_columns(options, message):
     with pytest.raises(ReadError, match=message):
-        Schema(label="target", **options).layout(["a", "b", "target"], "a.csv")
-
-
-def test_bad_delimiter():
-    with pytest.raises(ReadError, match="one ASCII character"):
-        CsvReader(io.BytesIO(b"a b\n1 2\n"), Schema(label="b"), delimiter=" ")
+        csv_reader(io.BytesIO(b"a,b,target\n1,2,3\n"), Schema(label="target", **options))
 
 
 def test_a_number_too_large_for_float32_is_refused_without_a_warning():
     # So many digits are settled outside the compiled parser.
     text = f"x,y\n{'9' * 45},0\n1,1\n".encode()
-    reader = CsvReader(io.BytesIO(text), Schema(label="y", dtype="float32"))
+    reader = csv_reader(io.BytesIO(text), Schema(label="y", dtype="float32"))
     assert [chunk.X.tolist() for chunk in reader] == [[[1.0]]]
     assert "too large for float32" in str(reader.refusals)
     line = f"1 1:{'9' * 45}\n-1 1:1\n".encode()
@@ -337,11 +326,10 @@ def test_what_signals_in_a_table_is_refused_without_a_warning(tmp_path, column, 
 
 def test_a_query_is_read_as_a_text():
     text = 'q,a,y\n1,2,0\n01,3,1\n2.0,3,1\n+2,3,1\n "3",1,0\n"3",3,0\n-0,1,0\n0,1,0\n'
-    reader = CsvReader(io.BytesIO(text.encode()), Schema(label="y", qid="q"))
+    reader = csv_reader(io.BytesIO(text.encode()), Schema(label="y", qid="q"))
     [chunk] = reader
-    assert chunk.qid.tolist() == [1, 2, 3, 0]
-    assert chunk.lines.tolist() == [2, 4, 7, 9]
-    assert "'01' is no query" in str(reader.refusals)
+    assert chunk.qid[[0, 2, 4, 5, 7]].tolist() == [1, 2, 3, 3, 0]
+    assert len(set(chunk.qid.tolist())) == 7  # 01, +2 and -0 are other texts
 
 
 @pytest.mark.parametrize("label", [None, 0])
@@ -369,7 +357,7 @@ def test_names_inside_of_a_type_stay_in_one_line(tmp_path):
         assert len(message.splitlines()) == 1
         assert r"struct<a\x0c\nbbb" in message
     with pytest.raises(ReadError) as caught:
-        open_table(tmp_path / "a.parquet", "parquet")
+        list(open_table(tmp_path / "a.parquet", "parquet").blocks())
     assert len(str(caught.value).splitlines()) == 1
 
 
@@ -387,6 +375,6 @@ def test_long_names_of_columns_are_cut_in_messages(tmp_path):
 
 def test_a_position_of_an_absurd_reader_is_refused_in_a_short_line():
     reader = open_reader(io.BytesIO(b"a,y\n1,0\n2,1\n"), Schema(label="y"), format="csv")
-    with pytest.raises(ReadError, match="this is csv") as error:
+    with pytest.raises(ReadError, match="this is table") as error:
         reader.restore(replace(reader.position, format=5000 * "x"))
     assert len(str(error.value)) < 300

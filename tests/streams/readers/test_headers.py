@@ -8,9 +8,9 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from pairlearn.streams.readers.arrow import ArrowReader
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.npy import NpyReader
+from pairlearn.streams.readers.open import open_reader
 from pairlearn.streams.readers.schema import Schema
 from pairlearn.streams.readers.svmlight import SvmlightReader
 
@@ -97,8 +97,8 @@ def test_a_struct_column_has_no_levels(tmp_path, suffix):
             Schema(label=column, features=("x",)),
         ):
             with pytest.raises(ReadError, match=f"'{column}' is "):
-                list(ArrowReader(path, schema))
-    [chunk] = ArrowReader(path, Schema(label="y", features=("x",)))
+                list(open_reader(path, schema))
+    [chunk] = open_reader(path, Schema(label="y", features=("x",)))
     assert chunk.y.tolist() == [0.0, 1.0]
 
 
@@ -116,7 +116,7 @@ def test_damaged_arrow_bytes_end_in_our_error(tmp_path):
         data[rng.integers(8, len(data))] = rng.integers(0, 256)
         path.write_bytes(data)
         try:
-            list(ArrowReader(path, schema))
+            list(open_reader(path, schema))
         except ReadError:
             refused += 1
     assert refused > 10

@@ -120,7 +120,7 @@ def train_privately(
                     classes=getattr(model, "labels", None), missing=middle)  # fmt: skip
     # The file of a private model takes no further facts.
     typed = " ".join(["pairlearn train --private", *(one.typed for one in settings.values())])
-    plain = schema_to_plain(schema, facts.features)
+    plain = schema_to_plain(schema)
     write_model(path, model.to_record({"schema": plain, "program": typed}))
     write_certificate(certificate, beside)
     values = {
@@ -293,7 +293,13 @@ class _Columns:
             table = read_table(rows, n_features=len(self.names))
             table = np.where(np.isnan(table), self.gaps, table)
             return np.clip(table, -largest, largest)
-        X = self.encoder.encode(self.encoder.read(self._block(rows)))[:-1]
+        import polars
+
+        frame = polars.DataFrame(
+            {name: [row[k] for row in rows] for k, name in enumerate(self.names)},
+            schema=dict.fromkeys(self.names, polars.String),
+        )
+        X = self.encoder.encode(self.encoder.read(frame)[0])
         if hasattr(X, "tocsr"):
             X.data = np.clip(X.data, -largest, largest)
             return X
@@ -304,23 +310,10 @@ class _Columns:
         if self.encoder is None:
             return rows.y
         assert self.encoder.label is not None
-        found: Vector = self.encoder.label.apply([cell or "" for cell in rows.y])[0]
+        import polars
+
+        found: Vector = self.encoder.label.apply(polars.Series(rows.y, dtype=polars.String))[0]
         return found
-
-    def _block(self, rows: list[list[str | None]]) -> Any:
-        """Return the rows for the encoder, and one row more.
-
-        Columns of numbers are read faster if all fields are plain numbers. The last row has none,
-        so that a row of the data makes no difference to how others are read.
-        """
-        import numpy as np
-
-        from pairlearn.tables.rows import Block
-
-        columns = {
-            name: [*(row[k] or "" for row in rows), "_"] for k, name in enumerate(self.names)
-        }
-        return Block("", columns, np.arange(len(rows) + 1), 0, 0)
 
 
 def _largest(model: Any) -> float:

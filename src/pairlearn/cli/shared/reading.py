@@ -36,8 +36,6 @@ _LABELS = {"auc": "classes", "classes": "groups", "ranking": "numbers", "entropy
            "metric": "groups"}  # fmt: skip
 #: Bytes of text per byte of a compressed or Parquet file, roughly.
 _EXPANDED = 5
-#: A table of more bytes of text is read by the reader of numbers, if it suits.
-_LARGE = 8e6
 #: Formats that one reader reads.
 _READ_TOGETHER = ({"csv", "tsv"}, {"parquet", "arrow"})
 
@@ -222,8 +220,8 @@ def format_of(data: Sequence[str], reading: Reading) -> str:
 def sources_of(data: Sequence[str], form: str, query: str | None = None) -> list[Any]:
     """Return the files; a folder means the Parquet or Arrow files in it, a database its query."""
     if form == "duckdb":
+        from pairlearn.streams.readers.base import listed
         from pairlearn.streams.readers.query import Queried, tables_of
-        from pairlearn.streams.readers.schema import listed
 
         if len(data) > 1 or data[0] == "-":
             raise click.UsageError("a database is read alone; name one file.")
@@ -236,7 +234,7 @@ def sources_of(data: Sequence[str], form: str, query: str | None = None) -> list
         return [Queried(data[0], query)]
     if form not in ("parquet", "arrow"):
         return list(data)
-    from pairlearn.streams.readers.arrow import files_of
+    from pairlearn.tables.rows import files_of
 
     return [file for source in data for file in files_of(source)]
 
@@ -265,7 +263,7 @@ def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableO
     if reading.label is None:
         raise click.UsageError(_which_label(data, form, reading))
     if form in ("parquet", "arrow") and reading.features is None:
-        from pairlearn.streams.readers.arrow import refuse_lost_columns
+        from pairlearn.tables.rows import refuse_lost_columns
 
         for source in data:
             refuse_lost_columns(source)
@@ -331,7 +329,7 @@ def _which_label(data: Sequence[str], form: str, reading: Reading) -> str:
     said = "the label is needed; name its column with --label"
     if data[0] == "-":
         return f"{said}."
-    from pairlearn.streams.readers.schema import listed
+    from pairlearn.streams.readers.base import listed
     from pairlearn.tables.rows import open_table
 
     names = open_table(sources_of(data, form, reading.query)[0], form, header=reading.header).names
@@ -369,7 +367,8 @@ class TrainingRows:
     @property
     def encoder(self) -> TableEncoding | None:
         """What turns columns into features, if they have names."""
-        return None if self.plan is None else self.plan.encoder
+        found = getattr(self.reader, "encoder", None) if self.plan is None else self.plan.encoder
+        return found
 
     @property
     def feature_names(self) -> Any:
@@ -388,9 +387,8 @@ class TrainingRows:
     @property
     def codes(self) -> tuple[float, ...] | None:
         """The labels that the reader delivers for the classes."""
-        schema = getattr(self.reader, "schema", self.schema)
-        if schema is not None and not schema.text_labels:
-            return schema.classes  # type: ignore[return-value]
+        if self.encoder is None and self.schema is not None:
+            return self.schema.classes  # type: ignore[return-value]
         return (0.0, 1.0) if self.classes else None
 
     def examples(self) -> tuple[Any, Any, Any]:
@@ -412,9 +410,7 @@ class TrainingRows:
         if self.encoder is not None:
             return {"table": self.encoder.state()}
         assert self.schema is not None
-        layout = getattr(self.reader, "layout", None)
-        names = None if layout is None else [layout.names[j] for j in layout.first]
-        return {"schema": schema_to_plain(self.schema, names)}
+        return {"schema": schema_to_plain(self.schema)}
 
     def refused(self) -> tuple[Any, list[str]]:
         """Return the refused rows, and sentences about fields that were taken as missing."""
@@ -432,20 +428,14 @@ def open_training_rows(
     from pairlearn.tables.fitting import load_table, plan_table
 
     options, sources = table_options(data, reading, problem), sources_of(data, form, reading.query)
-    is_large = "-" not in data and text_size(sources) > _LARGE
-    plan = plan_table(sources, options) if is_stream or is_large else None
-    schema = None if plan is None else plan.schema
-    if plan is None or (schema is None and not is_stream):
-        table = load_table(sources, options)
-        _check_dense(problem, table.plan.encoder)
-        return TrainingRows(problem, table.plan, table=table)
-    if schema is not None:
-        if form in _FORMATS_WITH["delimiter"]:
-            reading = replace(reading, delimiter=plan.delimiter)
-        return TrainingRows(problem, plan, reader=open_data(data, schema, reading))
-    _check_dense(problem, plan.encoder)
-    reader = table_reader(plan.encoder, data, form, reading, labelled=True)
-    return TrainingRows(problem, plan, reader=reader)
+    if is_stream:
+        plan = plan_table(sources, options)
+        _check_dense(problem, plan.encoder)
+        reader = table_reader(plan.encoder, data, form, reading, labelled=True)
+        return TrainingRows(problem, plan, reader=reader)
+    table = load_table(sources, options)
+    _check_dense(problem, table.plan.encoder)
+    return TrainingRows(problem, table.plan, table=table)
 
 
 def table_reader(
@@ -489,8 +479,10 @@ def _rows_of_schema(
             raise click.UsageError("the label is needed; name its column with --label.")
     elif schema.classes is None:
         schema = replace(schema, classes=_find_classes(data, schema, reading), label=label)
+    elif form in TABLES and reading.classes is not None:
+        schema = replace(schema, classes=tuple(split_names(reading.classes, "--classes")))
     reader = open_data(data, schema, reading)
-    _check_dense(problem, None if form == "svmlight" else getattr(reader, "layout", reader))
+    _check_dense(problem, None if form == "svmlight" else getattr(reader, "encoder", reader))
     return TrainingRows(problem, schema=schema, reader=reader)
 
 
@@ -590,10 +582,9 @@ def _find_classes(data: Sequence[str], schema: Schema, reading: Reading) -> tupl
     return tuple(sorted(labels))
 
 
-def schema_to_plain(schema: Schema, columns: Sequence[str | int] | None) -> dict[str, Any]:
-    """Return a schema as plain values for the model file, with the columns it has used."""
+def schema_to_plain(schema: Schema) -> dict[str, Any]:
+    """Return a schema as plain values for the model file."""
     plain = asdict(schema)
-    plain["features"] = None if columns is None else list(columns)
     for name in ("categorical", "missing"):
         value = plain[name]
         if isinstance(value, Mapping):
@@ -604,7 +595,7 @@ def schema_to_plain(schema: Schema, columns: Sequence[str | int] | None) -> dict
 
 def odd_lines(reader: Reader) -> list[str]:
     """Return sentences about the columns and fields of a table that were taken as missing."""
-    from pairlearn.streams.readers.schema import listed
+    from pairlearn.streams.readers.base import listed
 
     lines = [
         f"{source} has no column {listed(names)}: taken as missing"

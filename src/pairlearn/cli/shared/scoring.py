@@ -244,7 +244,7 @@ def _schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
         values = dict(plain)
         if not labelled:
             values |= {"label": None, "qid": None, "classes": None}
-        for name in ("features", "missing_tokens", "classes"):
+        for name in ("features", "classes"):
             if values.get(name) is not None:
                 values[name] = tuple(values[name])
         return Schema(**values)
@@ -261,10 +261,10 @@ def positive_code(model: Any, reader: Any) -> float:
 
 def has_codes(reader: Any) -> bool:
     """Return whether a reader delivers numbers of classes, not the labels themselves."""
-    encoder, layout = getattr(reader, "encoder", None), getattr(reader, "layout", None)
-    if encoder is not None:
-        return encoder.label is None or encoder.label.kind != "numbers"
-    return layout is not None and bool(layout.schema.text_labels)
+    encoder = getattr(reader, "encoder", None)
+    if encoder is None:
+        return False
+    return encoder.label is None or encoder.label.kind != "numbers"
 
 
 # -------------------------------------------------------------------------------------- the scores

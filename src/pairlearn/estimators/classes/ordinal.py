@@ -261,7 +261,8 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
     def decision_function(self, X: Any) -> Vector:
         """Return scores of two grades, positive where `predict` says ``classes_[1]``."""
         # scikit-learn takes three columns for three classes: more grades have `score_samples` only.
-        return self._direction * self.score_samples(X)
+        scores = self.score_samples(X)
+        return self._direction * scores
 
     def score_samples(self, X: Any) -> Vector:
         """Return scores, larger for higher grades; those of two grades are cut at 0."""

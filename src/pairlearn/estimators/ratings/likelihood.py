@@ -158,22 +158,14 @@ class Likelihood:
             corner[:e, j] = corner[j, :e] = self.extra.T @ column
         if self.has_ties:
             corner[e, e] = (total * shares[1] * (1.0 - shares[1])).sum()
-        if k <= DENSE_PLAYERS:
-            met = np.bincount(self.first * k + self.second, by_d, k * k).reshape(k, k)
-            met += met.T
-            whole = np.zeros((len(self.ridge), len(self.ridge)))
-            whole[:k, :k] = -met
-            whole[np.arange(k), np.arange(k)] += met.sum(axis=1)
-            whole[:k, k:], whole[k:, :k], whole[k:, k:] = border, border.T, corner
-            whole[np.diag_indices_from(whole)] += self.ridge
-            return whole
         met = sparse.coo_array((by_d, (self.first, self.second)), shape=(k, k)).tocsr()
         met = met + met.T
         laplacian = sparse.diags_array(np.asarray(met.sum(axis=1)).ravel()) - met
         parts = [[laplacian, sparse.csr_array(border)],
                  [sparse.csr_array(border.T), sparse.csr_array(corner)]]  # fmt: skip
         whole = sparse.block_array(parts) if border.shape[1] else laplacian
-        return sparse.csc_array(whole + sparse.diags_array(self.ridge))
+        whole = sparse.csr_array(whole + sparse.diags_array(self.ridge))
+        return whole.toarray() if k <= DENSE_PLAYERS else whole
 
     def curvature(self, shares: Vector) -> Curvature:
         """Return the factors of the second derivatives for these probabilities."""

@@ -48,7 +48,6 @@ from pairlearn.pairings import (
     ClassReservoirs,
     GivenPairs,
     ListedPairs,
-    Pairing,
     PreviousOfQuery,
     PreviousOpposite,
 )
@@ -353,29 +352,25 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
     ) -> Fitted:
         """Return the average of Algorithm 1 over compared pairs."""
         metric = self._metric()
-        equal = bool((weight == 1.0).all())
+        weights = np.empty(0) if (weight == 1.0).all() else weight
 
         def judge(test: Places, scores: Vector) -> float:
-            return metric(labels[test], scores, sample_weight=None if equal else weight[test])
+            return metric(labels[test], scores, sample_weight=weight[test])
 
         def folds() -> list[tuple[Places, Places]]:
             splits = self._folds(labels, rng, "step size", "SGD(step_size=0.1)")
             return [(train, test[:_JUDGED]) for train, test in splits]
 
-        def pairing_of(part: Places | None) -> Pairing:
-            return PAIRINGS.make(solver.pairing)
-
-        none = np.empty(0)
         return descend(
             Problem(LinearScore(), loss, EarlierEvent(weighed=self.ipcw)),
             solver,
             rows,
             pair_labels(labels, metric, weight),
-            none if equal else weight,
+            weights,
             rng,
             owner="SurvivalRanker",
-            pairing_of=pairing_of,
-            distance=lambda rows: mean_pair_distance(rows, none if equal else weight),
+            pairing_of=lambda part: PAIRINGS.make(solver.pairing),
+            distance=lambda rows: mean_pair_distance(rows, weights),
             folds=folds,
             judge=judge,
         )
@@ -389,20 +384,20 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         event, share = labels["event"], self.validation_fraction
         n_events = int(np.count_nonzero(event))
         n_folds = min(max(round(1.0 / share), 2), n_events)
-        folds = []
+        splits = []
         if n_folds > 1:
             # Without a censored example, or with few, there is only one kind to deal.
-            few = len(event) - n_events < n_folds
-            kind = np.zeros(len(event)) if few else event
+            kind = np.zeros(len(event)) if len(event) - n_events < n_folds else event
             splitter = StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))
             splits = list(splitter.split(np.zeros((len(event), 1)), kind))
-            for split in splits[: 1 if share * n_events >= _ENOUGH else None]:
-                try:
-                    for part in split:
-                        comparable_pairs(labels[part], self.tau)
-                except ValueError:
-                    continue  # too few events for this fold
+        folds = []
+        for split in splits[: 1 if share * n_events >= _ENOUGH else None]:
+            try:
+                for part in split:
+                    comparable_pairs(labels[part], self.tau)
                 folds.append(split)
+            except ValueError:
+                continue  # too few events for this fold
         if not folds:
             raise ValueError(
                 f"y holds too few events ({n_events}) to choose a {what} on held-out folds; give "
@@ -419,8 +414,8 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
     def predict_survival_function(self, X: Any, times: ArrayLike | None = None) -> Vector:
         """Return the chance to survive given times, by proportional hazards of the score.
 
-        The ranker learns an order only. The chances come from Breslow's estimate for the training
-        scores, see `pairlearn.estimators.survival.hazard`; they assume proportional hazards.
+        The chances come from Breslow's estimate for the training scores (`hazard`), by proportional
+        hazards; the ranker itself learns an order only.
 
         Parameters
         ----------
@@ -438,9 +433,7 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         hazard = Hazard(
             self.hazard_slope_, self.hazard_centre_, self.event_times_, self.cumulative_hazard_
         )
-        if times is None:
-            return hazard.survival(scores, self.event_times_)
-        asked = np.asarray(times, dtype=np.float64)
+        asked = np.asarray(self.event_times_ if times is None else times, dtype=np.float64)
         if asked.ndim != 1 or not (asked <= self.last_time_).all():
             raise ValueError(
                 "times must be a vector of times up to the largest one in training, "
@@ -453,12 +446,8 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : structured array, data frame or array-like of shape (n_samples, 2)
-            Events and times, as in `fit`.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
+        X, y, sample_weight : array-like
+            As in `fit`.
 
         Returns
         -------
@@ -472,11 +461,9 @@ def pair_labels(y: NDArray[Any], metric: ConcordanceIndex, weight: Vector) -> Ve
     r"""Return the labels by which `EarlierEvent` compares stored examples.
 
     They are signed times from the smallest on, or, with ``ipcw``, signed weights: the weight
-    :math:`\hat G(t)^{-2}` of a pair does not fall with t. Where it stays the same, each later time
-    gets the next larger floating-point number, so that labels order the examples as times do. A
-    weight is too large by at most n units in its last place, 2.2e-10 of it for a million examples.
-    Weights are divided by their mean over the events, so that a step size means the same with and
-    without them. Events at or after tau carry the sign of those without an event.
+    :math:`\hat G(t)^{-2}` of a pair does not fall with t, and where it stays the same, each later
+    time gets the next larger floating-point number. Weights are divided by their mean over the
+    events, so that a step size means the same with and without them.
     """
     event = comparable_pairs(y, metric.tau).event
     if not metric.ipcw:

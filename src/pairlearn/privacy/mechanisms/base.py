@@ -124,17 +124,10 @@ class PublicSetting:
 
     @classmethod
     def make(
-        cls,
-        n_examples: int,
-        *,
-        lower: ArrayLike,
-        upper: ArrayLike,
-        epsilon: float,
-        delta: float,
-        levels: ArrayLike | None = None,
-        neighbours: str = "replace",
+        cls, n_examples: int, *, lower: ArrayLike, upper: ArrayLike, epsilon: float, delta: float,
+        levels: ArrayLike | None = None, neighbours: str = "replace",
         centre: ArrayLike | None = None,
-    ) -> PublicSetting:
+    ) -> PublicSetting:  # fmt: skip
         """Check and collect public facts; errors depend on these facts only.
 
         The parameters are those of the class, as array-likes; features are continuous by default.
@@ -176,15 +169,9 @@ class PublicSetting:
             if point.shape != low.shape or not np.isfinite(point).all():
                 raise ValueError("the public centre must hold one finite value for each feature.")
         return cls(
-            n_examples=check_count("n_examples", n_examples),
-            lower=low,
-            upper=high,
-            levels=kinds,
-            epsilon=check_epsilon(epsilon),
-            delta=check_fraction("delta", delta),
-            neighbours=neighbours,
-            centre=point,
-        )
+            check_count("n_examples", n_examples), low, high, kinds, check_epsilon(epsilon),
+            check_fraction("delta", delta), neighbours, point,
+        )  # fmt: skip
 
     @property
     def n_features(self) -> int:
@@ -244,11 +231,7 @@ class PublicSetting:
     def clipped(self, X: ArrayLike) -> Vector:
         """Clip examples to the bounds, with NaN at the middle; each row by itself."""
         rows = np.asarray(X, dtype=np.float64)
-        missing = np.isnan(rows)
-        if missing.any():
-            rows = np.where(missing, self.middle, rows)
-        inside: Vector = np.clip(rows, self.lower, self.upper)
-        return inside
+        return np.clip(np.where(np.isnan(rows), self.middle, rows), self.lower, self.upper)
 
     def to_standard(self, X: ArrayLike) -> Vector:
         """Return examples in standard coordinates: NaN to the middle, clipped to the bounds.
@@ -349,30 +332,13 @@ class Mechanism(Part, ABC):
 
 
 def certify(
-    fit: PrivateFit,
-    mechanism: str,
-    *,
-    setting: PublicSetting,
-    noise: NoiseSource,
-    public: Mapping[str, str] | None = None,
-    **facts: Any,
-) -> Certificate:
+    fit: PrivateFit, mechanism: str, *, setting: PublicSetting, noise: NoiseSource,
+    public: Mapping[str, str] | None = None, **facts: Any,
+) -> Certificate:  # fmt: skip
     """Return the certificate of a private fit.
 
-    Parameters
-    ----------
-    fit : PrivateFit
-        The fit.
-    mechanism : str
-        Name of the mechanism.
-    setting : PublicSetting
-        The public facts.
-    noise : NoiseSource
-        The source of the noise.
-    public : mapping, optional
-        Further public facts.
-    **facts
-        Other fields of the certificate, such as `unit` and `warnings`.
+    `public` holds further public facts, and `facts` other fields of the certificate, such as `unit`
+    and `warnings`.
     """
     counted = f"number of {facts.get('unit', 'example')}s"
     known = {
@@ -386,17 +352,11 @@ def certify(
         "centre": "middle of the bounds" if setting.centre is None else "given by the caller",
     }
     stated: dict[str, Any] = {
-        "mechanism": mechanism,
-        "neighbours": setting.neighbours,
-        "epsilon": setting.epsilon,
-        "delta": setting.delta,
-        "n_examples": setting.n_examples,
-        "n_features": setting.n_features,
-        "releases": fit.releases,
-        "generator": noise.description,
-        "private": noise.private,
-        "mu": fit.mu,
+        "mechanism": mechanism, "neighbours": setting.neighbours, "epsilon": setting.epsilon,
+        "delta": setting.delta, "n_examples": setting.n_examples,
+        "n_features": setting.n_features, "releases": fit.releases,
+        "generator": noise.description, "private": noise.private, "mu": fit.mu,
         "accounting": "adaptive composition of Gaussian-DP, converted exactly",
         "public": known | dict(public or {}),
-    }
+    }  # fmt: skip
     return Certificate(**{**stated, **facts})

@@ -183,8 +183,13 @@ class PairObjective:
         return type(self._loss) is SquaredHinge and is_dense and self._rows.shape[1] <= _NEWTON
 
     @cached_property
-    def _products(self) -> _Products:
-        return _Products(self._rows)
+    def _matrix(self) -> Any:
+        rows = self._rows
+        return rows.matrix if isinstance(rows, CsrRows) else rows.X.astype(np.float64, copy=False)
+
+    @cached_property
+    def _transposed(self) -> Any:
+        return self._matrix.T  # SciPy would build it for every product
 
     @cached_property
     def _mean(self) -> ScoreLoss:
@@ -225,7 +230,7 @@ class PairObjective:
             beyond = self.anchor if ridge > 0.0 else w_start
             return span.to_w(v) + (0.0 if beyond is None else span.outside(beyond)), n_evaluations
         if self._by_newton:
-            X, positive = self._products.X, self._y > 0
+            X, positive = self._matrix, self._y > 0
             settings |= {"weight": self._weight, "margin": self._loss.parameter}
             w, n_evaluations = newton(X, positive, ridge, w_start, **settings)
             stopped = n_evaluations == max_iterations
@@ -256,8 +261,8 @@ class PairObjective:
 
     def _risk(self, w: Vector, ridge: float) -> tuple[float, Vector]:
         """Return the objective without ridge ||w||^2, and its gradient."""
-        value, slopes = self._mean(self._products.scores(w))
-        return value, self._products.combine(slopes)
+        value, slopes = self._mean(np.asarray(self._matrix @ w, dtype=np.float64))
+        return value, np.asarray(self._transposed @ slopes, dtype=np.float64)
 
 
 def descend(
@@ -334,28 +339,6 @@ def pair_mean(loss: PairLoss, positive: Mask, weight: Vector | None = None) -> S
         return value, factor * pair_risk_gradient(loss, scores, y, sample_weight=weight)
 
     return evaluate
-
-
-class _Products:
-    """X w and X' g, for dense and sparse rows."""
-
-    def __init__(self, rows: Rows) -> None:
-        if isinstance(rows, CsrRows):
-            import scipy.sparse
-
-            self.X: Any = scipy.sparse.csr_array(
-                (rows.data, rows.indices, rows.indptr), shape=rows.shape
-            )
-        else:
-            self.X = rows.X.astype(np.float64, copy=False)
-        # SciPy builds a new matrix for every product from the left.
-        self._transposed = self.X.T
-
-    def scores(self, w: Vector) -> Vector:
-        return np.asarray(self.X @ w, dtype=np.float64)
-
-    def combine(self, slopes: Vector) -> Vector:
-        return np.asarray(self._transposed @ slopes, dtype=np.float64)
 
 
 def _lower(scatter: Vector, ridge: float) -> Vector:

@@ -28,9 +28,8 @@ of l' with weights dF/dL_j, come from sorted sums: O(n log n).
       S(x) = ((x + 1)_+^2 - 2 x_+^2 + (x - 1)_+^2) / 2,
 
   so its sums are sorted sums as well. It is not convex: by default the search starts from the
-  minimiser of the pair loss, and a path of ridges continues from the last one. A few dozen
-  positives do not determine the solution: a ridge may pull towards the minimiser of the pair loss
-  (`TopObjective`'s `anchor`) instead of zero.
+  minimiser of the pair loss, and a ridge may pull towards that (`TopObjective`'s `anchor`) instead
+  of zero, since a few dozen positives do not determine the solution.
 
 References
 ----------
@@ -54,6 +53,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pairlearn.losses import PairLoss
+from pairlearn.metrics.risk import blocked_sums
 from pairlearn.register import Part, Register
 from pairlearn.solvers.exact.batch import PairObjective, ScoreLoss
 from pairlearn.solvers.exact.span import Span
@@ -64,8 +64,6 @@ from pairlearn.validation import AssumptionWarning, check_positive, warn_caller
 if TYPE_CHECKING:
     from pairlearn.metrics.metric import Metric
 
-#: Pairs that a loss without a sum by sorting visits at a time.
-_PAIRS_AT_ONCE = 2**20
 #: The power of a push where nothing is chosen.
 _STRONG = 8.0
 #: The power that is compared with it where a ridge is chosen.
@@ -280,7 +278,6 @@ class PartialArea(Objective):
         alpha, gamma = self.max_fpr, 1.0 - self.min_tpr
 
         def evaluate(scores: Vector) -> tuple[float, Vector]:
-            """Return the value and its derivatives by score."""
             v = np.full(len(a), gamma)
             if gamma == 1.0:
                 costs, slopes = sums.of_negatives(scores, a)
@@ -342,7 +339,6 @@ class SmoothPrecision(Objective):
         positives, negatives = np.flatnonzero(positive), np.flatnonzero(~positive)
 
         def evaluate(scores: Vector) -> tuple[float, Vector]:
-            """Return the value and its derivatives by score."""
             p, q = scores[positive], scores[~positive]
             up, down = np.argsort(p), np.argsort(q)
             p, q, v, b, a = p[up], q[down], own[up], other[down], share[up]
@@ -449,7 +445,7 @@ class TopObjective(PairObjective):
 
     def _sharpened(self, w: Vector) -> Vector:
         """Rescale w so that soft counts resolve single positions."""
-        spread = float(self._products.scores(w).std())
+        spread = float(np.asarray(self._matrix @ w).std())
         return w * (SHARPNESS / spread if spread > 0.0 else 1.0)
 
 
@@ -509,14 +505,7 @@ class _Sums:
 
 def _visit_pairs(loss: PairLoss, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
     """Return sum_j b_j l(p_i - q_j) and sum_j b_j l'(p_i - q_j) for each i, pair by pair."""
-    values, slopes = np.empty(len(p)), np.empty(len(p))
-    size = max(_PAIRS_AT_ONCE // max(len(q), 1), 1)
-    for start in range(0, len(p), size):
-        part = slice(start, start + size)
-        margins = (p[part, np.newaxis] - q).ravel()
-        values[part] = loss.values(margins).reshape(-1, len(q)) @ b
-        slopes[part] = loss.slopes(margins).reshape(-1, len(q)) @ b
-    return values, slopes
+    return blocked_sums(loss.values, p, q, b), blocked_sums(loss.slopes, p, q, b)
 
 
 class _SoftCounts:

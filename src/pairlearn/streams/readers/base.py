@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,6 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.typing import Vector
+from pairlearn.validation import check_count
+
+MAX_LISTED = 12
+#: Characters of a name in a message.
+_LONGEST_NAME = 40
+_MASK = (1 << 64) - 1
 
 
 class ReadError(ValueError):
@@ -76,10 +82,8 @@ class Position:
         Kind of reader that made the position.
     file : int
         Index of the file among those being read.
-    offset : int
-        Rows of this file that are used up, refused ones included.
     line : int
-        Line number of the next row (text only; otherwise the row number).
+        Number of the next line of a text, or of the next row.
     row : int
         Number of rows delivered so far.
     refusals : Refusals
@@ -99,14 +103,13 @@ class Position:
 
     Examples
     --------
-    >>> position = Position("csv", offset=120, line=124, row=118)
+    >>> position = Position("table", line=124, row=118)
     >>> Position.from_dict(position.to_dict()) == position
     True
     """
 
     format: str
     file: int = 0
-    offset: int = 0
     line: int = 1
     row: int = 0
     refusals: Refusals = field(default_factory=Refusals)
@@ -220,7 +223,7 @@ class Reader(ABC):
     @property
     def bytes_read(self) -> int:
         """Bytes of the present text read so far, for a progress bar; rows of other data."""
-        return self.position.offset
+        return self.position.line - 1
 
     @property
     def refusals(self) -> Refusals:
@@ -254,3 +257,39 @@ class Reader(ABC):
         if self.refusals.count:
             return ReadError(f"{name} has no usable row: {self.refusals}")
         return ReadError(f"{name} has no rows of data; check that it was written completely.")
+
+
+def bucket_of(value: str, width: int) -> int:
+    """Return the hash bucket of a category: FNV-1a with MurmurHash3's finaliser, modulo width.
+
+    The function never changes, because a model's coefficients depend on it.
+    """
+    h = 0xCBF29CE484222325
+    for byte in value.encode("utf-8", "surrogateescape"):
+        h = ((h ^ byte) * 0x100000001B3) & _MASK
+    h = ((h ^ (h >> 33)) * 0xFF51AFD7ED558CCD) & _MASK
+    h = ((h ^ (h >> 33)) * 0xC4CEB9FE1A85EC53) & _MASK
+    return (h ^ (h >> 33)) % width
+
+
+def shown_kind(kind: Any) -> str:
+    r"""Return the type of a column for a message; control characters are escaped."""
+    return ascii(str(kind))[1:-1][:60]
+
+
+def short_name(name: str) -> str:
+    """Return the name of a column in quotes, shortened: a file may have one of megabytes."""
+    return repr(name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "...")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first column names for a message, each shortened."""
+    shown = ", ".join(map(short_name, names[:MAX_LISTED]))
+    return shown + (f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else "")
+
+
+def chunk_rows_for(chunk_rows: int | None, n_features: int) -> int:
+    """Return the rows in a chunk: as given, or for about 4 MB and at most 16384."""
+    if chunk_rows is not None:
+        return check_count("chunk_rows", chunk_rows)
+    return min(16384, max(1, (1 << 19) // max(1, n_features)))

@@ -12,9 +12,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
+from pairlearn.streams.readers.base import (
+    Chunk,
+    Position,
+    Reader,
+    ReadError,
+    chunk_rows_for,
+    digest,
+)
 from pairlearn.streams.readers.files import check_file, sniff, stamp_of
-from pairlearn.streams.readers.tabular import chunk_rows_for
 
 
 def _mapped(path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -119,8 +125,8 @@ class NpyReader(Reader):
 
     def __iter__(self) -> Iterator[Chunk]:
         n = self._X.shape[0]
-        while self.position.offset < n:
-            begin = self.position.offset
+        while self.position.line <= n:
+            begin = self.position.line - 1
             stop = min(n, begin + self.chunk_rows)
             part = self._X[begin:stop]
             # values too large for the type and signalling NaNs are refused below
@@ -141,9 +147,8 @@ class NpyReader(Reader):
                 X, lines, y = X[good], lines[good], None if y is None else y[good]
             first_row = self.position.row
             self.position = replace(
-                self.position, offset=stop, line=stop + 1, row=first_row + len(X),
-                refusals=refusals,
-            )  # fmt: skip
+                self.position, line=stop + 1, row=first_row + len(X), refusals=refusals
+            )
             if len(X):
                 yield Chunk(X, y, None, first_row, lines, self.position)
         if self.position.row == 0:

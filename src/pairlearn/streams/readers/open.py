@@ -71,16 +71,29 @@ def add_format(name: str, *suffixes: str) -> Callable[[F], F]:
     return enter
 
 
-@add_format("csv", ".csv")
-def _open_csv(source: Any, schema: Schema, **options: Any) -> Reader:
-    from pairlearn.streams.readers.csv import CsvReader
+def _table(kind: str) -> Opener:
+    def opener(source: Any, schema: Schema, **options: Any) -> Reader:
+        from pairlearn.tables.reader import TableReader
+        from pairlearn.tables.rows import files_of, refuse_lost_columns
 
-    return CsvReader(source, schema, **options)
+        sources = list(source) if isinstance(source, (list, tuple)) else [source]
+        if kind in ("parquet", "arrow"):
+            for one in sources if schema.features is None else ():
+                refuse_lost_columns(one)
+            sources = [file for one in sources for file in files_of(one)]
+        if kind == "duckdb" and not all(hasattr(one, "query") for one in sources):
+            raise ReadError(
+                f"{sources[0]} is a database; read it by a query: Queried(path, 'SELECT ...')."
+            )
+        return TableReader(sources, schema, format=kind, **options)
+
+    return opener
 
 
-@add_format("tsv", ".tsv", ".tab")
-def _open_tsv(source: Any, schema: Schema, **options: Any) -> Reader:
-    return _open_csv(source, schema, **{"delimiter": "\t", **options})
+for _name, *_ends in (
+    ("csv", ".csv"), ("tsv", ".tsv", ".tab"), ("parquet",), ("arrow",), ("duckdb", ".duckdb"),
+):  # fmt: skip
+    add_format(_name, *_ends)(_table(_name))
 
 
 @add_format("svmlight", ".svm", ".svmlight", ".libsvm", ".t")
@@ -93,24 +106,6 @@ def _open_svmlight(source: Any, schema: Schema, **options: Any) -> Reader:
     return SvmlightReader(
         source, classes=classes, dtype=schema.dtype, qid=schema.qid is not None, **options
     )
-
-
-@add_format("arrow")
-@add_format("parquet")
-def _open_arrow(source: Any, schema: Schema, **options: Any) -> Reader:
-    from pairlearn.streams.readers.arrow import ArrowReader
-
-    return ArrowReader(source, schema, **options)
-
-
-@add_format("duckdb", ".duckdb")
-def _open_query(source: Any, schema: Schema, **options: Any) -> Reader:
-    many = source if isinstance(source, (list, tuple)) else [source]
-    if not all(hasattr(one, "query") for one in many):
-        raise ReadError(
-            f"{many[0]} is a database; read it by a query: Queried(path, 'SELECT ...')."
-        )
-    return _open_arrow(source, schema, **options)
 
 
 @add_format("npy")
@@ -196,8 +191,7 @@ def open_reader(
     seed : int, default 0
         The seed of the random order.
     **options
-        Passed to the reader: `header`, `names`, `delimiter` (CSV);
-        `n_features`, `zero_based` (svmlight); `y` (npy).
+        Passed to the reader: `header`, `delimiter` (CSV), `n_features`, `zero_based` (svmlight).
 
     Returns
     -------

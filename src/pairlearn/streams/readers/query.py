@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pairlearn.streams.readers.arrow import load_pyarrow
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.files import check_file
 
@@ -20,9 +19,9 @@ def load_duckdb() -> Any:
     """Import DuckDB, or say how to install it."""
     try:
         import duckdb
+        import pyarrow  # noqa: F401
     except ImportError:
         raise ReadError(_EXTRA) from None
-    load_pyarrow()
     return duckdb
 
 
@@ -82,14 +81,13 @@ class QueryFile:
         What messages call the database.
     """
 
-    #: A query has no groups of rows that a reader may skip: it reads from the first row.
-    num_row_groups = 0
-
     def __init__(self, connection: Any, query: str, name: str = "the database") -> None:
-        self._duckdb, self._connection, self._name = load_duckdb(), connection, name
+        import pyarrow
+
+        self._duckdb, self._pa = load_duckdb(), pyarrow
+        self._connection, self._name = connection, name
         self._query = self._one_select(query)
-        schema = arrow_schema(self._relation())
-        self.names, self.types = tuple(schema.names), list(schema.types)
+        self.schema = arrow_schema(self._relation())
 
     def _one_select(self, query: str) -> str:
         """Return the query without its end; refuse anything but one SELECT before it is run."""
@@ -130,36 +128,16 @@ class QueryFile:
             raise self._failed(error) from None
 
     def iter_batches(
-        self,
-        size: int,
-        *,
-        columns: Sequence[str] | None = None,
-        row_groups: Sequence[int] = (),
-        use_threads: bool = False,
+        self, size: int, *, columns: Sequence[str] | None = None, use_threads: bool = False
     ) -> Iterator[Any]:
-        """Run the query; yield its rows in batches of at most `size`.
-
-        Parameters
-        ----------
-        size : int
-            Rows in a batch at most.
-        columns : sequence of str, optional
-            The columns, in this order; by default all.
-        row_groups, use_threads
-            As of a Parquet file; ignored, since a query has no groups and DuckDB its own threads.
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-            Rows.
-        """
+        """Run the query; yield its rows in batches of at most `size`, as a Parquet file does."""
         reader = self._reader(size)
         while True:
             try:
                 batch = reader.read_next_batch()
             except StopIteration:
                 return
-            except (self._duckdb.Error, load_pyarrow().ArrowException, OSError) as error:
+            except (self._duckdb.Error, self._pa.ArrowException, OSError) as error:
                 raise self._failed(error) from None
             if batch.num_rows:
                 yield batch if columns is None else batch.select(list(columns))
@@ -183,7 +161,9 @@ def arrow_schema(relation: Any) -> Any:
     """Return names and types of the columns of a relation of DuckDB, which is not run."""
     types = arrow_reader(relation.limit(0), 1).schema.types
     # A limit gives new names to columns of one name.
-    return load_pyarrow().schema(list(zip(relation.columns, types, strict=True)))
+    import pyarrow
+
+    return pyarrow.schema(list(zip(relation.columns, types, strict=True)))
 
 
 def _first_line(error: BaseException) -> str:

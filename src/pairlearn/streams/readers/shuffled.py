@@ -64,9 +64,9 @@ class ShuffledReader(Reader):
         return self._reader.format
 
     @property
-    def layout(self) -> Any:
-        """The layout of the columns of a table; None for other data."""
-        return getattr(self._reader, "layout", None)
+    def encoder(self) -> Any:
+        """The encoder of the columns of a table; None for other data."""
+        return getattr(self._reader, "encoder", None)
 
     @property
     def bytes_read(self) -> int:

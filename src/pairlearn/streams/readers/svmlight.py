@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
-from pairlearn.streams.readers.encode import shown, unexpected_label
 from pairlearn.streams.readers.files import TextSource, is_path, stamp_of
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
@@ -23,6 +22,8 @@ LARGEST_INDEX = (1 << 31) - 2
 PLAUSIBLE_WIDTH = 1 << 24
 #: Bytes of text in a chunk, about.
 _BLOCK = 1 << 21
+#: Characters of a text in a message.
+_SHOWN = 40
 _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
 )
@@ -150,7 +151,7 @@ class SvmlightReader(Reader):
             raise ReadError("the saved position names a file that is not among the sources.")
         stamp = stamp_of(self.sources[position.file])
         self._check_position(position, self._fingerprint(), stamp)
-        fresh = position.file == self.position.file and self.position.offset == 0
+        fresh = position.file == self.position.file and self.position.line == 1
         if not fresh or is_path(self.sources[position.file]):
             self._source = self._open(position.file)
         self.n_features = position.width
@@ -161,8 +162,8 @@ class SvmlightReader(Reader):
             if index != self.position.file:
                 self._source = self._open(index)
                 stamp = stamp_of(self.sources[index])
-                self.position = replace(self.position, file=index, offset=0, line=1, stamp=stamp)
-            at, skip = 0, self.position.offset
+                self.position = replace(self.position, file=index, line=1, stamp=stamp)
+            at, skip = 0, self.position.line - 1
             for lines in _blocks(self._source, self.chunk_rows):
                 at += len(lines)
                 if at > skip:
@@ -193,7 +194,7 @@ class SvmlightReader(Reader):
             numbers = np.concatenate([part[3] for part in found])
         first_row = self.position.row
         self.position = replace(
-            self.position, offset=stop, line=stop + 1, row=first_row + len(y), refusals=refusals
+            self.position, line=stop + 1, row=first_row + len(y), refusals=refusals
         )
         return Chunk(X, y, qid if self.qid else None, first_row, numbers, self.position)
 
@@ -241,17 +242,17 @@ class SvmlightReader(Reader):
         """Return why a line cannot be used."""
         label, *entries = (part.decode("utf-8", "replace") for part in line.split())
         if not _NUMBER.fullmatch(label):
-            return f"label: {shown(label)} is not a number"
+            return f"label: {_shown(label)} is not a number"
         if np.isnan(float(label)):
             return "the label is missing; leave an absent feature out of the line"
         if np.isinf(float(label)):
-            return f"label: {shown(label)} is infinite"
+            return f"label: {_shown(label)} is infinite"
         if self.classes is not None and float(label) not in self.classes:
-            return unexpected_label(repr(float(label)), self.classes)
+            return f"label {float(label)!r} is not among the classes {self.classes!r}"
         before = -1
         if entries and entries[0].startswith("qid"):
             if not _QUERY.fullmatch(entries[0]):
-                return f"{shown(entries[0])} is not qid:NUMBER directly after the label"
+                return f"{_shown(entries[0])} is not qid:NUMBER directly after the label"
             del entries[0]
         elif self.qid:
             return "the query is missing; write qid:NUMBER after the label"
@@ -259,28 +260,34 @@ class SvmlightReader(Reader):
             found = _ENTRY.fullmatch(entry)
             if found is None:
                 if entry.startswith("qid"):
-                    return f"{shown(entry)} is not qid:NUMBER directly after the label"
-                return f"{shown(entry)} is not index:value"
+                    return f"{_shown(entry)} is not qid:NUMBER directly after the label"
+                return f"{_shown(entry)} is not index:value"
             if not _NUMBER.fullmatch(found[2]):
-                return f"feature {found[1][:20]}: {shown(found[2])} is not a number"
+                return f"feature {found[1][:20]}: {_shown(found[2])} is not a number"
             index, value = int(found[1][:20]), float(found[2])
             if index == 0 and not self.zero_based:
-                return f"{shown(entry)}: index 0 in a file that counts from 1; pass zero_based=True"
+                return (
+                    f"{_shown(entry)}: index 0 in a file that counts from 1; pass zero_based=True"
+                )
             if index <= before:
-                return f"{shown(entry)}: indices must ascend; sort the features of the line"
+                return f"{_shown(entry)}: indices must ascend; sort the features of the line"
             if index - (not self.zero_based) >= self.n_features:
                 return (
-                    f"{shown(entry)}: the index is beyond n_features={self.n_features}; "
+                    f"{_shown(entry)}: the index is beyond n_features={self.n_features}; "
                     "raise n_features"
                 )
             if np.isnan(value):
                 return f"the value of {index} is missing; leave an absent feature out of the line"
             if np.isinf(value):
-                return f"feature {index}: {shown(found[2])} is infinite"
+                return f"feature {index}: {_shown(found[2])} is infinite"
             if abs(value) > float(np.finfo(self.dtype).max):
                 return f"feature {index} is too large for float32"
             before = index
         return "it is not a line of svmlight"
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= _SHOWN else repr(text[:_SHOWN]) + "..."
 
 
 def _blocks(source: TextSource, most: int) -> Iterator[list[bytes]]:
