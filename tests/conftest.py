@@ -103,3 +103,30 @@ def in_a_child():
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
     return run
+
+
+@pytest.fixture(scope="session")
+def release_distances():
+    """Return a function that gives, for each release, how far a neighbour is and how far it may be.
+
+    Both are in units of the noise; rows are in standard coordinates.
+    """
+    from pairlearn.privacy.audit.exact import made_in_pieces
+    from pairlearn.privacy.audit.tape import recorded, replayed
+
+    def found(mechanism, pair, *, setting, noise):
+        with recorded() as tape:
+            fit = mechanism.fit(pair.first.X, pair.first.y, setting=setting, noise=noise)
+        coins = [answer for *_, answer in tape.coins]
+        with replayed(tape.outputs, tape.draws, rows=pair.moved, coins=coins) as replay:
+            other = mechanism.fit(pair.second.X, pair.second.y, setting=setting, noise=noise)
+        assert np.array_equal(fit.direction, other.direction)
+        assert fit.releases == other.releases
+        pieces = made_in_pieces(fit.releases, [value.size for value in tape.values])
+        apart = tape.distances(replay)
+        return [
+            (float(np.linalg.norm([apart[k] for k in piece])), release.mu)
+            for piece, release in zip(pieces, fit.releases, strict=True)
+        ]
+
+    return found

@@ -92,7 +92,7 @@ def test_importing_the_package_imports_nothing_heavy():
     code = """
         import sys
         import pairlearn
-        heavy = {"numba", "llvmlite", "sklearn", "scipy", "pandas", "matplotlib", "pyarrow", "rich"}
+        heavy = {"numba", "llvmlite", "sklearn", "scipy", "pandas", "matplotlib", "pyarrow"}
         print(sorted(heavy & set(sys.modules)))
     """
     assert python("-c", textwrap.dedent(code)) == "[]\n"

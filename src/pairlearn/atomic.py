@@ -7,10 +7,11 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 
 T = TypeVar("T")
 
@@ -44,50 +45,6 @@ def cure_of(error: OSError) -> str:
     return next((cure for cure, codes in _CURES.items() if code in codes.split()), "try again")
 
 
-class _NamedFile:
-    """A binary file whose errors name the file that the user asked for."""
-
-    def __init__(self, file: BinaryIO, name: str | os.PathLike[str]) -> None:
-        self._file, self._name = file, os.fspath(name)
-
-    def write(self, data: Any) -> int:
-        with _naming(self._name):
-            return self._file.write(data)
-
-    def flush(self) -> None:
-        with _naming(self._name):
-            self._file.flush()
-
-    def close(self) -> None:
-        # A network may refuse bytes so late.
-        with _naming(self._name):
-            self._file.close()
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-
-@contextlib.contextmanager
-def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from None
-
-
-def open_named(file: int | Path, name: str | os.PathLike[str], *, closefd: bool = True) -> BinaryIO:
-    """Open a path or a descriptor for writing; errors bear this name."""
-    with _naming(name):
-        named: Any = _NamedFile(open(file, "wb", closefd=closefd), name)  # noqa: SIM115
-    return named  # type: ignore[no-any-return]
-
-
 def previous_of(path: str | os.PathLike[str]) -> Path:
     """Return the path of the previous version, beside the file."""
     path = Path(os.path.realpath(path))
@@ -115,28 +72,31 @@ def atomic_open(
     only the owner may read a `secret` file. The target of a symbolic link is replaced. A device or
     a pipe is written directly.
     """
-    if is_written_directly(Path(path)):
-        with open_named(Path(path), path) as file:
-            yield file
-        return
-    target = Path(os.path.realpath(path))
-    mode = 0o600 if secret else target.stat().st_mode & 0o7777 if target.exists() else None
-    temporary, handle = _temporary(path, target, 0o666 if mode is None else mode)
+    target, temporary = Path(os.path.realpath(path)), None
     try:
-        with open_named(handle, path) as file:
+        if is_written_directly(Path(path)):
+            with open(path, "wb") as file:
+                yield file
+            return
+        mode = 0o600 if secret else target.stat().st_mode & 0o7777 if target.exists() else None
+        temporary, handle = _temporary(path, target, 0o666 if mode is None else mode)
+        with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
-            with _naming(path):
-                os.fsync(handle)
-        with _naming(path):
-            if mode is not None:
-                os.chmod(temporary, mode)
-            if keep_previous and target.exists():
-                _copy_aside(target)
-            os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            os.fsync(handle)
+        if mode is not None:
+            os.chmod(temporary, mode)
+        if keep_previous and target.exists():
+            spare = temporary.with_suffix(".old.tmp")
+            shutil.copy2(target, spare)
+            os.replace(spare, previous_of(target))
+        os.replace(temporary, target)
+    except BaseException as error:
+        for leftover in (temporary, temporary and temporary.with_suffix(".old.tmp")):
+            if leftover is not None:
+                leftover.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
+            raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from None
         raise
 
 
@@ -149,21 +109,6 @@ def _temporary(asked: str | os.PathLike[str], target: Path, mode: int) -> tuple[
         raise FileNotFoundError(error.errno, reason, str(target.parent)) from None
     except OSError as error:  # name the requested file, not the temporary one
         raise OSError(error.errno, error.strerror, os.fspath(asked)) from None
-
-
-def _copy_aside(target: Path) -> None:
-    import shutil
-
-    spare = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        try:
-            os.link(target, spare)
-        except OSError:  # a file system without hard links
-            shutil.copy2(target, spare)
-        os.replace(spare, previous_of(target))
-    finally:
-        with contextlib.suppress(OSError):  # two names of one file: nothing was renamed
-            os.unlink(spare)
 
 
 def try_to_write(path: str | os.PathLike[str]) -> None:

@@ -42,7 +42,7 @@ def test_help_imports_nothing_heavy():
         "from pairlearn.cli.program import program\n"
         "from pairlearn.cli.running import run\n"
         "assert run(program, ['--help']) == 0\n"
-        "heavy = {'numpy', 'scipy', 'sklearn', 'numba', 'pandas', 'pyarrow', 'rich'}\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'numba', 'pandas', 'pyarrow'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

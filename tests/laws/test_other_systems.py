@@ -14,7 +14,7 @@ HIDDEN = """
     import importlib, os, pkgutil, signal, sys
 
     real = importlib.import_module
-    import numpy, scipy.optimize, scipy.sparse, numba, sklearn.linear_model, click, rich.progress
+    import numpy, scipy.optimize, scipy.sparse, numba, sklearn.linear_model, click
     import contextlib, multiprocessing.connection, subprocess, tempfile, shutil
     with contextlib.suppress(ImportError):
         import torch

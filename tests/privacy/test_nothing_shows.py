@@ -55,7 +55,7 @@ RELEASED = {
     "sample_high", "fpr", "tpr", "fpr_low", "fpr_high", "tpr_low", "tpr_high", "scores_", "tie_",
 }  # fmt: skip
 #: Secret states of a stream, which nobody but the owner of the data sees.
-SECRET = {"_state", "_persons", "_noise"}
+SECRET = {"_stream"}
 
 
 class Watch(logging.Handler):
@@ -80,7 +80,7 @@ def describe(value, name=""):
     if name in RELEASED:
         return type(value).__name__, getattr(value, "dtype", None), np.shape(value)
     if isinstance(value, Certificate):
-        shown = value.to_dict()
+        shown = value.to_dict() | {"digest": None}
         # The scale of a later round follows from what the rounds before it released.
         for release in shown["releases"]:
             release["noise_scale"] /= release.pop("sensitivity")

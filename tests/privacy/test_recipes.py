@@ -12,7 +12,6 @@ from scipy.stats import binom
 
 from pairlearn.privacy import PRIVATE_RECIPES, NoiseSource, PublicSetting, accounting_problems
 from pairlearn.privacy.accounting.gaussian import mu_of
-from pairlearn.privacy.audit.mechanism import release_distances
 from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
 from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.recipes import (
@@ -48,7 +47,9 @@ class Silent(NoiseSource):
 @pytest.mark.parametrize("name", PRIVATE_RECIPES)
 @given(seed=st.integers(0, 2**32), corners=st.booleans())
 @settings(max_examples=12, deadline=None)
-def test_a_replaced_example_moves_no_stage_further_than_is_stated(name, seed, corners):
+def test_a_replaced_example_moves_no_stage_further_than_is_stated(
+    release_distances, name, seed, corners
+):
     rng = np.random.default_rng(seed)
     Z, signs = data(seed=seed)
     if corners:

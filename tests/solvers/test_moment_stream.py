@@ -56,7 +56,7 @@ def test_tables_add_subtract_decay_and_are_seen_through_a_matrix(rng, sparse):
         mean = own @ X / own.sum()
         np.testing.assert_allclose(whole.means[k], mean, rtol=1e-12)
         expected = (X - mean).T @ ((X - mean) * own[:, None]) / own.sum()
-        np.testing.assert_allclose(whole.covariances[k], expected, rtol=1e-9)
+        np.testing.assert_allclose(whole.means_and_covariances[1][k], expected, rtol=1e-9)
         np.testing.assert_allclose(whole.variances[k], np.diag(expected), rtol=1e-9)
     # A map that is linear: (1, x) A = (1, b + x B).
     B, b = rng.normal(size=(4, 2)), rng.normal(size=2)

@@ -16,7 +16,7 @@ from pairlearn.losses import Logistic, PairLoss, Square, Welsch, scalar
 from pairlearn.models import ModelFileError
 from pairlearn.privacy import NoiseSource, PublicSetting, audit_entry
 from pairlearn.privacy.audit.exact import check_entry
-from pairlearn.privacy.audit.mechanism import release_distances, standard_neighbours
+from pairlearn.privacy.audit.mechanism import MechanismEntry
 from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
 from pairlearn.privacy.mechanisms.noisy_sgd import Meetings
 from pairlearn.torch import MLP, NoisyNetworkSGD, PrivateNeuralAUCClassifier, private
@@ -119,7 +119,7 @@ def test_what_is_not_finite_counts_nothing():
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("seed", range(6))
-def test_every_pass_keeps_its_sensitivity(neighbours, seed):
+def test_every_pass_keeps_its_sensitivity(release_distances, neighbours, seed):
     rng = np.random.default_rng(seed)
     setting = make_setting(neighbours=neighbours)
     Z, signs = 3 * rng.choice([-1.0, 0.3, 1.0], (16, 2)), rng.choice([-1.0, 1.0], 16)
@@ -137,8 +137,8 @@ def test_every_pass_keeps_its_sensitivity(neighbours, seed):
     assert all(distance <= bound * (1 + 1e-9) for distance, bound in distances)
 
 
-def test_the_bound_is_nearly_attained():
-    pair = standard_neighbours(make_setting())[0]
+def test_the_bound_is_nearly_attained(release_distances):
+    pair = MechanismEntry(NoisyNetworkSGD(), make_setting()).pairs()[0]
     linear = NoisyNetworkSGD(**{**SMALL, "network": MLP(())}, clip=0.1, noise_limit=1e-3)
     for distance, bound in release_distances(
         linear, pair, setting=make_setting(), noise=NoiseSource(seed=0)

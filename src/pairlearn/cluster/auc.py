@@ -24,7 +24,7 @@ from pairlearn.cluster.scores import HistogramAUC, ScoreHistogram, score_edges, 
 from pairlearn.cluster.statistic import Mapped, State, Statistic, Together
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.composition import Task
-from pairlearn.estimators.auc.ways.exact_moments import (
+from pairlearn.estimators.auc.ways.moments import (
     check_memory,
     check_ranges,
     ridge_on,

@@ -76,10 +76,13 @@ def twice(fit, Z, signs, noise):
 @pytest.mark.parametrize(
     ("mechanism", "message"),
     [
-        (Mine(factor=1.9), "times its sensitivity apart"),
-        (changed(lambda f, Z, *_: replace(f, direction=Z.mean(axis=0))), "past the noise"),
-        (changed(lambda f, Z, *_: replace(f, threshold=float(Z[:, 0].max()))), "past the noise"),
-        (changed(lambda f, *_: replace(f, releases=())), "does not list the releases"),
+        (Mine(factor=1.9), "times its sensitivity away"),
+        (changed(lambda f, Z, *_: replace(f, direction=Z.mean(axis=0))), "differ on the neighbour"),
+        (
+            changed(lambda f, Z, *_: replace(f, threshold=float(Z[:, 0].max()))),
+            "differ on the neighbour",
+        ),
+        (changed(lambda f, *_: replace(f, releases=())), "are listed, but others were made"),
         (changed(twice), "over the budget"),
     ],
 )

@@ -18,7 +18,7 @@ from pairlearn.losses import (
     SquaredHinge,
     scalar,
 )
-from pairlearn.privacy.audit.mechanism import release_distances, standard_neighbours
+from pairlearn.privacy.audit.mechanism import MechanismEntry
 from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
 from pairlearn.privacy.mechanisms.all_pairs import AllPairsGradient, PairGradient, clip_rows
 from pairlearn.privacy.mechanisms.base import PublicSetting
@@ -138,7 +138,7 @@ def loss_mechanism(loss, **options):
 @pytest.mark.parametrize("loss", [*SMOOTH, OwnLoss()])
 @given(seed=st.integers(0, 2**32), epsilon=st.floats(0.1, 8.0), removed=st.booleans())
 @settings(max_examples=30, deadline=None)
-def test_every_loss_keeps_its_sensitivity(loss, seed, epsilon, removed):
+def test_every_loss_keeps_its_sensitivity(release_distances, loss, seed, epsilon, removed):
     rng = np.random.default_rng(seed)
     public = PublicSetting.make(
         12,
@@ -154,7 +154,7 @@ def test_every_loss_keeps_its_sensitivity(loss, seed, epsilon, removed):
     if removed:
         other, other_signs = np.delete(Z, 4, axis=0), np.delete(signs, 4)
     mine = PublicNeighbours("", Table(Z, signs), Table(other, other_signs), place=4)
-    pairs = [mine, standard_neighbours(public)[0]]
+    pairs = [mine, MechanismEntry(NoisySGD(), public).pairs()[0]]
     for pair in pairs:
         for distance, bound in release_distances(
             loss_mechanism(loss, n_steps=3),

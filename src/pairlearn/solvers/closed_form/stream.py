@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A stream of mapped rows, learned by tables of moments in blocks (`past`).
 
-Rows are collected in a block of 128, or of two rows a feature. When a block is full it is learned,
-the scores that all memories gave its rows choose the memory, and from time to time folds of kept
-rows choose the ridge. Then the coefficients of all memories are found, which score the rows of the
-next block. Blocks begin at fixed places of the stream, so that chunks do not matter, nor when
-somebody asks for a model. A model is made of all rows, those of the open block included.
+Rows are collected in a block of 128, later 256, or of two rows a feature. When a block is full it
+is learned, the scores that all memories gave its rows choose the memory, and from time to time
+folds of kept rows choose the ridge. Then the coefficients of all memories are found, which score
+the rows of the next block. Blocks begin at fixed places of the stream, so that neither chunks
+matter, nor when somebody asks for a model. A model is made of all rows, those of the open block
+included.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ from pairlearn.validation import DivergenceError
 #: The most features whose moments a stream keeps by default: with more of them the moments cost
 #: too much beside steps of descent.
 MOST_BY_MOMENTS = 256
-#: The fewest rows of a block, and rows for each feature: a solution costs as much as their moments.
-_BLOCK, _ROWS_PER_FEATURE = 128, 2
+#: The fewest rows of a block, twice as many once there are so many, and rows for each feature: a
+#: solution costs as much as their moments.
+_BLOCK, _LONG, _ROWS_PER_FEATURE = 128, 4096, 2
 #: Rows after which coefficients are first found; then whenever their number has doubled.
 _YOUNG = 8
 #: Rows after which the memory is chosen anew, once there are four times as many; the ridge is when
@@ -148,7 +150,8 @@ class MomentStream:
     @property
     def _side(self) -> int:
         """The rows of a block, a power of two."""
-        return 1 << (max(_BLOCK, _ROWS_PER_FEATURE * self.features.n_outputs) - 1).bit_length()
+        fewest = _BLOCK if self._past.n < _LONG else 2 * _BLOCK
+        return 1 << (max(fewest, _ROWS_PER_FEATURE * self.features.n_outputs) - 1).bit_length()
 
     @property
     def until_refresh(self) -> int:

@@ -169,17 +169,14 @@ class Table:
     @property
     def means(self) -> Vector:
         """The mean of each class; 0 without rows."""
-        return self._shares[1] if self.grid is None else self.values().means
+        return self._shares[1]
 
     @property
-    def covariances(self) -> Vector:
-        """The covariance matrix of each class (divided by N, not N - 1)."""
-        if self.grid is not None:
-            return self.values().covariances
+    def means_and_covariances(self) -> tuple[Vector, Vector]:
+        """The means, and the covariance matrices of the classes (divided by N, not N - 1)."""
         shares, means = self._shares
-        return np.asarray(
-            shares[..., 1:, 1:] - means[..., :, np.newaxis] * means[..., np.newaxis, :]
-        )
+        outer = means[..., :, np.newaxis] * means[..., np.newaxis, :]
+        return means, shares[..., 1:, 1:] - outer
 
     @property
     def variances(self) -> Vector:
@@ -190,7 +187,8 @@ class Table:
     def values(self, origin: Vector | float = 0.0) -> MomentValues:
         """Return weights, means and covariances; rows were measured from an origin."""
         if self.grid is None:
-            return MomentValues(self.weights, self.means + origin, self.covariances)
+            means, covariances = self.means_and_covariances
+            return MomentValues(self.weights, means + origin, covariances)
         return self._rounded
 
     @cached_property
