@@ -55,10 +55,12 @@ class Bootstrap(Shown):
     ----------
     estimator : AUCClassifier
         The fit to all examples.
-    coef, low, high : ndarray of shape (n_features,)
-        Its coefficients and their intervals.
+    coef : ndarray of shape (n_features,)
+        Its coefficients.
     coefs : ndarray of shape (n, n_features)
         Those of the replicates.
+    low, high : ndarray of shape (n_features,)
+        The interval of each coefficient.
     auc : AUCInterval
         AUC on new examples, by out-of-bag scores.
     scores, y : ndarray of shape (n_samples,)

@@ -20,7 +20,6 @@ from pairlearn.estimators.auc.forgetting import (
 )
 from pairlearn.estimators.auc.many import fit_pairs
 from pairlearn.estimators.auc.reading import Examples
-from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.shared.decisions import DecisionRule
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import (
@@ -44,6 +43,7 @@ from pairlearn.typing import Labels, Mask, Vector
 from pairlearn.validation import check_generator
 
 if TYPE_CHECKING:
+    from pairlearn.estimators.auc.shapes import Explanation
     from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 
 
@@ -243,22 +243,12 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         rows, scaling = self._rows_for(parts, solver, features, data)
         solver = solver or parts.by_data(rows, data.y)
         task = Task(
-            parts.objective,
-            parts.loss_for(solver),
-            features,
-            parts.is_scaled,
-            rng,
-            self.validation_fraction,
-            free=linear and parts.is_free,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            callbacks=self.callbacks or (),
-            keys=keys,
-            start=self._warm_start(rows.shape[1], scaling),
+            parts.objective, parts.loss_for(solver), features, parts.is_scaled, rng,
+            self.validation_fraction, free=linear and parts.is_free, n_jobs=self.n_jobs,
+            verbose=self.verbose, callbacks=self.callbacks or (), keys=keys, counts=data.counts,
+            start=self._warm_start(rows.shape[1], scaling), judged=chosen and chosen[1],
             signs=_signs(features, getattr(self, "feature_names_in_", None)),
-            judged=None if chosen is None else chosen[1],
-            counts=data.counts,
-        )
+        )  # fmt: skip
         if scaling is not None and scaling.n_constant == rows.shape[1]:
             # A warning was given: no coefficient makes a difference.
             fitted = Fitted(np.zeros(rows.shape[1]), solver.name, task.loss, Choice(), Trace())
@@ -330,6 +320,8 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
 
     def explain(self, x: ArrayLike) -> Explanation:
         """Return the contribution of each feature to one score, see `pairlearn.explain`."""
+        from pairlearn.estimators.auc.shapes import explain
+
         return explain(self, x)
 
     def _rows_for(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.auc.many import pair_parameters
 from pairlearn.estimators.shared.decisions import (
@@ -106,11 +107,9 @@ class AUCPredictions(Storable, ScoreDecisions):
         They are larger for the later class of the pair (first with second, first with third, ...);
         `HandTill(pairs=True)` measures them. Two classes have one pair.
         """
-        return self._pair_scores(X, self._published())
-
-    def _pair_scores(self, X: Any, model: Mapping[str, Any]) -> Vector:
+        check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return mapped_product(model.get("features_"), X, model["coef_"].T)
+        return mapped_product(self.features_, X, self.coef_.T)
 
     def decision_function(self, X: Any) -> Vector:
         """Return the values that `predict` decides by.
@@ -120,11 +119,10 @@ class AUCPredictions(Storable, ScoreDecisions):
         probabilities of ``classes_``, of shape (n_samples, n_classes); `pair_scores` has the scores
         of the pairs, which tell classes apart best.
         """
-        model = self._published()
-        pairs = pairs_of(model)
+        pairs = pairs_of(self._published())
         if pairs is None:
             return super().decision_function(X)
-        return np.asarray(np.log(pairs.couple_scores(self._pair_scores(X, model))))
+        return np.asarray(np.log(pairs.couple_scores(self.pair_scores(X))))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted labels of the rows of `X`; of many classes the most probable one.
@@ -133,12 +131,11 @@ class AUCPredictions(Storable, ScoreDecisions):
         accuracy, and the more probable class by `predict_proba` may be another. With
         ``decision="probability"`` both agree.
         """
-        model = self._published()
-        pairs = pairs_of(model)
+        pairs = pairs_of(self._published())
         if pairs is None:
             return super().predict(X)
-        likeliest = pairs.couple_scores(self._pair_scores(X, model)).argmax(axis=1)
-        return np.asarray(model["classes_"][likeliest])
+        likeliest = pairs.couple_scores(self.pair_scores(X)).argmax(axis=1)
+        return np.asarray(self.classes_[likeliest])
 
     def predict_proba(self, X: Any) -> Vector:
         """Return calibrated probabilities of ``classes_``, of shape (n_samples, n_classes).
@@ -146,11 +143,10 @@ class AUCPredictions(Storable, ScoreDecisions):
         Those of two classes increase with the score; those of more are coupled from the
         probabilities of the pairs, see `MulticlassAUCClassifier`.
         """
-        model = self._published()
-        pairs = pairs_of(model)
+        pairs = pairs_of(self._published())
         if pairs is None:
             return super().predict_proba(X)
-        return pairs.couple_scores(self._pair_scores(X, model))
+        return pairs.couple_scores(self.pair_scores(X))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the AUC, which is what the classifier maximises (not the accuracy).
@@ -159,13 +155,12 @@ class AUCPredictions(Storable, ScoreDecisions):
         AUC of their score; a class that is missing in `y` is left out. `sample_weight` may weigh
         the examples.
         """
-        model = self._published()
-        if pairs_of(model) is None:
+        if pairs_of(self._published()) is None:
             return super().score(X, y, sample_weight)
         from pairlearn.metrics.hand_till import HandTill
 
-        metric = HandTill(pairs=True, classes=tuple(model["classes_"].tolist()))
-        return metric(y, self._pair_scores(X, model), sample_weight=sample_weight)
+        metric = HandTill(pairs=True, classes=tuple(self.classes_.tolist()))
+        return metric(y, self.pair_scores(X), sample_weight=sample_weight)
 
     def _restore_map(self, features: FeatureMap) -> None:
         publish(self, features_=features)
