@@ -21,7 +21,7 @@ from pairlearn.experiments.comparison.tables import auc_rows
 from pairlearn.experiments.methods.table import TABLE
 from pairlearn.experiments.paper.auc_tables import unpublished
 from pairlearn.experiments.paper.outcome import Settings, Shelf
-from pairlearn.experiments.published import beside, published_table, shortfalls
+from pairlearn.experiments.published import beside, published_table
 from pairlearn.experiments.report.comparison import beside_table
 from pairlearn.shown import text_table
 
@@ -95,12 +95,10 @@ def device_table(name: str, settings: Settings, shelf: Shelf, device: Any) -> st
         own = [t for t in times if t.method == method.name]
         sums = (sum(t.tuning for t in own), sum(t.training for t in own))
         rows.append([method.name, "all", f"{sums[0]:.2f}", f"{sums[1]:.2f}"])
-    reasons = [] if settings.quick else shortfalls(found)
     blocks = [
         f"{name}: {table.caption} ({table.where})",
         *(textwrap.fill(remark, 100) for remark in remarks),
         beside_table(found).text if found else "",
-        *(textwrap.fill(reason, 100) for reason in reasons),
         *(table.text for table in unpublished(comparison, found)),
         text_table(("method", "data set", "tuning s", "training s"), rows),
     ]

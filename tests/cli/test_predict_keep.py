@@ -63,12 +63,6 @@ def test_ids_are_carried_along(table, capsys):
     assert err == ""
 
 
-def test_a_file_without_ids_is_scored_all_the_same(table, capsys):
-    write("new.csv", table, [2, 3])
-    out, _ = call(capsys, "predict", "model", "new.csv")
-    assert list(rows_of(out)[0]) == ["line", "score", "probability", "label"]
-
-
 def test_kept_columns_are_those_of_their_rows_also_where_rows_are_refused(table, capsys):
     write("new.csv", table[:6], range(5))
     path = Path("new.csv")

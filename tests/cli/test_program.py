@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
 import sys
 
@@ -17,7 +16,7 @@ from pairlearn.cli.program import COMMANDS, program
 from pairlearn.cli.running import run
 from pairlearn.cli.shared.output import emit
 from pairlearn.models import ModelRecord, write_model
-from pairlearn.progress import Progress, format_count
+from pairlearn.progress import Progress
 
 
 @pytest.fixture
@@ -228,17 +227,3 @@ def test_progress_is_for_terminals_only(monkeypatch):
     with Progress(10, file=(screen := Terminal()), quiet=True) as progress:
         progress.update(5)
     assert screen.getvalue() == ""
-
-
-def test_counts():
-    assert format_count(10_000) == "10 k"
-    assert format_count(9_999) == "9999"
-
-
-def test_completion_script():
-    env = {**os.environ, "_PAIRLEARN_COMPLETE": "bash_source"}
-    done = subprocess.run(
-        [sys.executable, "-c", "from pairlearn.cli import main; main()"],
-        env=env, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "_pairlearn_completion" in done.stdout

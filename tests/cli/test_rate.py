@@ -61,16 +61,6 @@ def test_json_is_what_the_library_says(capsys):
     assert [entry["votes"] for entry in found["players"]] != [0, 0, 0]
 
 
-def test_options_reach_the_model(capsys):
-    arguments = ["--a", "model_a", "--b", "model_b", "--outcome", "winner"]
-    options = ["--ties", "half", "--prior", "2", "--half-life", "5", "--home"]
-    status, _, err = rate(capsys, "battles.csv", *arguments, *options, "-o", "m.safetensors")
-    assert status == 0
-    assert err == "pairlearn: model: m.safetensors\n"
-    expected = {"ties": "half", "prior": 2.0, "half_life": 5.0, "home": True}
-    assert load_model("m.safetensors").get_params() == expected
-
-
 def test_weights_and_several_files(capsys, here):
     rows = [line.split(",")[:2] for line in VOTES.splitlines()[1:]]
     text = "".join(f"{a},{b},{k}\n" for k, (a, b) in enumerate(rows))
@@ -83,19 +73,6 @@ def test_weights_and_several_files(capsys, here):
     assert one["players"] == other["players"]
     twice = json.loads(rate(capsys, "votes.csv", "votes.csv", "--json")[1])
     assert twice["votes"] == 12
-
-
-def test_many_blocks_are_one_count(capsys, here, monkeypatch):
-    rng = np.random.default_rng(0)
-    a = rng.integers(0, 6, 70_000)
-    b = (a + rng.integers(1, 6, 70_000)) % 6
-    text = "\n".join(f"p{i},p{j}" for i, j in zip(a.tolist(), b.tolist(), strict=True))
-    (here / "many.csv").write_text("winner,loser\n" + text + "\n")
-    found = json.loads(rate(capsys, "many.csv", "--half-life", "9000", "--json")[1])
-    names = np.array([f"p{k}" for k in range(6)])
-    model = PairwiseRatings(half_life=9000).fit(names[a], names[b])
-    for entry in found["players"]:
-        assert entry["score"] == pytest.approx(model.intervals()[entry["player"]].value, abs=1e-9)
 
 
 def test_rows_that_are_no_votes_are_counted(capsys, here):

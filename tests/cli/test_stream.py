@@ -199,13 +199,6 @@ def test_no_line_ends_it(stream, name):
     assert (facts["lines"], facts["learned"], facts["refused"]) == (101, 100, 1)
 
 
-def test_a_byte_order_mark_costs_no_line(stream):
-    status, answers, err = stream(["\ufeff" + LINES[0], LINES[1] + "\r"], "--json")
-    assert status == 0
-    assert [answer["id"] for answer in answers] == [0, 1]
-    assert json.loads(err)["learned"] == 2
-
-
 def test_an_id_that_comes_again_replaces_the_example_that_waits(stream):
     waiting = [json.dumps({"id": k, "x": {"a": 1.0}}) for k in (1, 2, 1, 3)]
     labels = [json.dumps({"id": k, "y": 1}) for k in (1, 3, 2)]
@@ -216,15 +209,6 @@ def test_an_id_that_comes_again_replaces_the_example_that_waits(stream):
     # The first example of id 1 was replaced; that of id 2 had then waited longest.
     assert "the id '2' is not waiting" in told[0]
     assert (facts["forgotten"], facts["learned"], facts["waiting"]) == (2, 2, 0)
-
-
-@pytest.mark.parametrize("value", [9e59, 1e-160, 5e-324, 0.0])
-def test_extreme_numbers_are_answered(stream, value):
-    lines = [json.dumps({"id": k, "x": {"a": value * (-1) ** k}, "y": k % 2}) for k in range(200)]
-    status, answers, err = stream(lines, "-o", "m", "--checkpoint", "c")
-    assert status == 0, err
-    assert len(answers) == 200
-    assert all(0 <= answer["probability"] <= 1 for answer in answers)
 
 
 def test_a_model_that_diverges_does_not_end_it(stream):

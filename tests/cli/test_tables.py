@@ -115,14 +115,6 @@ def test_compare_a_table(tmp_path, capsys):
     assert "nothing.csv does not exist" in err
 
 
-def test_a_folder_is_not_compared(tmp_path, capsys):
-    (tmp_path / "sets").mkdir()
-    _, err = call(capsys, "compare", "sets", status=2)
-    assert "sets is a folder; tables" in err
-    _, err = call(capsys, "compare", status=2)
-    assert "pairlearn.data list" in err
-
-
 def test_german_by_default(data_folder, tmp_path, capsys):
     """The first 800 rows of german.numer through the program, and the others to test."""
     from pairlearn.data import read_libsvm
@@ -287,29 +279,6 @@ def test_a_stream_of_mixed_columns_goes_on(tmp_path, capsys):
     assert Path("parts").read_bytes() == Path("whole").read_bytes()
     out, _ = call(capsys, "evaluate", "whole", "new.csv", "--json")
     assert json.loads(out)["auc"] > 0.7
-
-
-def test_text_queries(tmp_path, capsys):
-    rng = np.random.default_rng(3)
-    rows = ["query;page;score;grade\n"]
-    for q in range(60):
-        for _ in range(8):
-            score = rng.normal()
-            grade = int(np.clip(round(1.5 + score + 0.3 * rng.normal()), 0, 3))
-            rows.append(f"how to {q};{'ab'[q % 2]};{score:.3f}".replace(".", ",") + f";{grade}\n")
-    (tmp_path / "q.csv").write_text("".join(rows))
-    for how in ("stream", "offline"):
-        call(capsys, "train", "q.csv", "--problem", "ranking", "--label", "grade", "--qid", "query",
-             "--fit", how)  # fmt: skip
-        out, _ = call(capsys, "evaluate", "q.safetensors", "q.csv", "--json")
-        found = json.loads(out)
-        assert found["queries"] == 60
-        assert found["pair_accuracy"] > 0.85
-    out, _ = call(capsys, "train", "q.csv", "--problem", "entropy", "--label", "score", "-o", "e")
-    assert "480 rows" in out
-    call(capsys, "train", "q.csv", "--problem", "metric", "--label", "page", "-o", "m")
-    out, _ = call(capsys, "evaluate", "m", "q.csv", "--json")
-    assert "pair_auc" in json.loads(out)
 
 
 @pytest.mark.parametrize("how", ["stream", "offline"])
@@ -574,14 +543,6 @@ def test_a_stream_of_parquet_with_numbers_that_are_texts(kind, tmp_path, capsys)
     call(capsys, "train", "p", "--label", "y", "--fit", "stream", "-o", "m")
     out, err = call(capsys, "evaluate", "m", "p", "--json")
     assert (json.loads(out)["rows"], err) == (100, "")
-
-
-def test_a_number_for_a_column_with_a_name(tmp_path, capsys):
-    (tmp_path / "d.csv").write_text(
-        "a,b,y\n" + "".join(f"{k % 7},1.5,{k % 2}\n" for k in range(30))
-    )
-    _, err = call(capsys, "train", "d.csv", "--label", "2", status=1)
-    assert "has no label column '2'; its columns: 'a', 'b', 'y'; numbers are for files" in err
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])

@@ -102,49 +102,6 @@ def test_from_file_to_model_and_back(files, data, capsys):
     assert entry["label"] == int(decided[0])
 
 
-@pytest.mark.thorough
-def test_texts_and_categories(files, capsys):
-    model = files / "m"
-    out, _ = call(
-        capsys,
-        "train",
-        files / "train.csv",
-        "--label",
-        "word",
-        "--classes",
-        "no,yes",
-        "--set",
-        "reading.features=a,colour",
-        "--categorical",
-        "colour=red|blue",
-        "-o",
-        model,
-        "--json",
-    )
-    assert json.loads(out)["classes"] == ["no", "yes"]
-    out, _ = call(capsys, "predict", model, files / "test.csv", "--json")
-    assert {json.loads(line)["label"] for line in out.splitlines()} == {"no", "yes"}
-    out, _ = call(capsys, "evaluate", model, files / "test.csv", "--json")
-    assert json.loads(out)["auc"] > 0.8
-    out, _ = call(
-        capsys,
-        "train",
-        files / "train.csv",
-        "--label",
-        "y",
-        "--set",
-        "reading.features=a,colour",
-        "--categorical",
-        "colour:16",
-        "-o",
-        model,
-        "--json",
-    )
-    assert json.loads(out)["n_features"] == 17
-    out, _ = call(capsys, "evaluate", model, files / "test.csv", "--json")
-    assert json.loads(out)["auc"] > 0.8
-
-
 @pytest.mark.parametrize(
     "how",
     [

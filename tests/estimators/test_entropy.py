@@ -8,9 +8,6 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.linear_model import HuberRegressor, Ridge
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from pairlearn import SGD, DivergenceError, EntropyRegressor, Hinge, PairLoss
 from pairlearn.estimators.entropy import half_sample_mode, pair_quartile
@@ -143,17 +140,6 @@ def test_the_ball_is_around_the_start():
     assert np.linalg.norm(model.coef_) <= 0.5 + 1e-9
 
 
-def test_pipeline_and_grid_search():
-    X, y = task("skewed", n=200)
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), EntropyRegressor(solver=SGD(n_passes=2), random_state=0)),
-        {"entropyregressor__bandwidth": [0.5, "auto"]},
-        cv=2,
-    ).fit(X, y)
-    assert search.best_score_ > 0.5
-    assert clone(search.best_estimator_).get_params()["entropyregressor__solver__n_passes"] == 2
-
-
 def test_half_sample_mode_and_pair_quartile():
     rng = np.random.default_rng(0)
     normal = rng.normal(size=4000)
@@ -248,17 +234,6 @@ def test_weighted_scales_are_those_of_repeated_examples():
     errors = y - X @ model.coef_
     # Weights are represented by as many errors as there are: the mean is rounded to their spread.
     assert abs(model.intercept_ - np.average(errors, weights=weight)) < 0.1 * errors.std()
-
-
-def test_bad_weights():
-    X, y = task("skewed", n=60)
-    for weight, message in (
-        (np.ones(59), r"must have shape \(60,\)"),
-        (-np.ones(60), "at least 0"),
-        (np.zeros(60), "zero for all examples"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            EntropyRegressor().fit(X, y, sample_weight=weight)
 
 
 @pytest.mark.parametrize("unit", [1e160, 1e-160])

@@ -16,7 +16,6 @@ from sklearn.model_selection import (
     GridSearchCV,
     cross_val_predict,
     cross_val_score,
-    train_test_split,
 )
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -71,16 +70,6 @@ def test_better_neighbours_than_euclid(name):
     assert np.linalg.eigvalsh(W)[0] >= -1e-12 * np.abs(W).max()
     if name == "ball":
         assert np.linalg.norm(W) <= 1.0 + 1e-9
-
-
-@pytest.mark.thorough
-def test_digits_are_not_spoiled():
-    X, y = load_digits(return_X_y=True)
-    train, test, y_train, y_test = train_test_split(X / 16, y, stratify=y, random_state=0)
-    euclid = KNeighborsClassifier(3).fit(train, y_train).score(test, y_test)
-    model = make_pipeline(MetricLearner(random_state=0), KNeighborsClassifier(3))
-    # One standard error of the accuracy is 0.006.
-    assert model.fit(train, y_train).score(test, y_test) >= euclid - 0.01
 
 
 def test_the_starting_point_is_a_candidate():
@@ -329,19 +318,6 @@ def test_bad_settings_of_the_solver(settings, message):
 # ------------------------------------------------------------------------------- composition
 
 
-def test_parameters_reach_into_the_solver():
-    learner = MetricLearner(solver=MetricSGD(n_passes=2))
-    assert learner.get_params()["solver__n_passes"] == 2
-    assert repr(clone(learner)) == "MetricLearner(solver=MetricSGD(n_passes=2))"
-    assert clone(learner).solver == learner.solver
-    # A name stands for the descent of metrics, not for that of scores.
-    named = MetricLearner().set_params(solver__step_size=0.01)
-    assert named.solver == MetricSGD(step_size=0.01)
-    assert named.set_params(loss__bias=4.0).loss == DistanceHinge(bias=4.0)
-    with pytest.raises(ValueError, match="did you mean 'step_size'"):
-        learner.set_params(solver__stepsize=0.1)
-
-
 @pytest.mark.parametrize("solver", ["sgd", MetricSGD(n_passes=3)])
 def test_a_grid_search_over_fields_of_the_solver(solver):
     X, y = task(n=120)
@@ -531,19 +507,6 @@ def test_weights_of_given_pairs():
         pairs[weight > 0], similar[weight > 0], sample_weight=weight[weight > 0]
     )
     np.testing.assert_allclose(whole.components_, part.components_, atol=1e-10)
-
-
-def test_bad_weights():
-    X, y = task(n=60)
-    for weight, message in (
-        (np.ones(59), r"must have shape \(60,\)"),
-        (-np.ones(60), "at least 0"),
-        (np.full(60, np.nan), "finite"),
-        (np.zeros(60), "zero for all examples"),
-        ((y == 0).astype(float), "one kind of labels"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            MetricLearner().fit(X, y, sample_weight=weight)
 
 
 def test_the_remedy_for_a_matrix_that_is_not_psd_works():

@@ -7,7 +7,7 @@ import pytest
 from pairlearn import MetricLearner
 from pairlearn.estimators import MetricSGD
 from pairlearn.estimators.metric import descent
-from pairlearn.estimators.metric.start import start_from, unit_step
+from pairlearn.estimators.metric.descent import start_from, unit_step
 from pairlearn.losses import DistanceHinge
 from pairlearn.metrics import roc_auc
 from pairlearn.scores import MahalanobisScore

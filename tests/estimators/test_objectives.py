@@ -20,7 +20,7 @@ from pairlearn.estimators.auc.ways import exact
 from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.top.objectives import OBJECTIVES, SmoothPrecision
-from pairlearn.validation import AssumptionWarning, DivergenceError
+from pairlearn.validation import DivergenceError
 
 
 def two_directions(n=600, seed=0):
@@ -167,14 +167,6 @@ def test_mapped_features_serve_the_objective_that_was_asked_for(objective):
         AUCClassifier(objective, features="hats", solver=Exact(max_memory=1e4)).fit(X, y)
     with pytest.raises(ValueError, match="needs more than class moments"):
         AUCClassifier(objective, features="hats", solver="moments").fit(X, y)
-
-
-def test_few_positives_are_warned_about():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2))
-    y = np.arange(60) < 10
-    with pytest.warns(AssumptionWarning, match="has 10 positives to go by; below 20"):
-        AUCClassifier(objective="average_precision", solver=Exact(ridge=0.1)).fit(X + y[:, None], y)
 
 
 @pytest.mark.parametrize(

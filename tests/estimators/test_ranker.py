@@ -3,7 +3,6 @@
 
 import copy
 import pickle
-from io import BytesIO
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import load_svmlight_file
 
 from pairlearn import (
     SGD,
@@ -87,14 +85,6 @@ def test_a_monotone_change_of_grades_changes_nothing_without_weights():
         assert not np.allclose(c, d)
 
 
-def test_names_of_queries_do_not_matter():
-    X, y, qid = task(n_queries=20)
-    parts = {"solver": SGD(step_size=0.01, n_passes=5), "random_state": 0}
-    a = PairwiseRanker(**parts).fit(X, y, qid=qid)
-    b = PairwiseRanker(**parts).fit(X, y, qid=[f"query {100 + q}" for q in qid])
-    np.testing.assert_array_equal(a.coef_, b.coef_)
-
-
 def test_sparse_is_dense():
     X, y, qid = task(n_queries=30)
     X[np.abs(X) < 1.0] = 0.0
@@ -140,13 +130,6 @@ def test_queries_without_a_pair_are_skipped_and_counted():
     assert (a.n_queries_, a.n_single_, a.n_flat_) == (20, 0, 0)
     assert (b.n_queries_, b.n_single_, b.n_flat_) == (20, 2, 1)
     np.testing.assert_array_equal(a.coef_, b.coef_)
-
-
-def test_svmlight_files():
-    lines = [b"2 qid:1 1:3 2:1", b"0 qid:1 1:1 2:1", b"1 qid:2 1:5 2:1", b"0 qid:2 1:4 2:1"]
-    X, y, qid = load_svmlight_file(BytesIO(b"\n".join(lines)), query_id=True)
-    ranker = PairwiseRanker(random_state=0).fit(X, y, qid=qid)
-    assert ranker.score(X, y, qid=qid) == 1.0
 
 
 # ------------------------------------------------------------------------------------ streams
@@ -381,19 +364,6 @@ def test_weights_in_streams():
     np.testing.assert_allclose(heavy.coef_, long.coef_, atol=1e-12)
     with pytest.raises(ValueError, match="for every chunk of a stream or for none"):
         heavy.partial_fit(X, y, qid)
-
-
-def test_bad_weights():
-    X, y, qid = task(n_queries=5)
-    n = len(y)
-    for weight, message in (
-        (np.ones(n - 1), "must have shape"),
-        (-np.ones(n), "at least 0"),
-        (np.zeros(n), "zero for all examples"),
-        ((y == y[0]).astype(float), "No query has two different grades"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            PairwiseRanker().fit(X, y, qid, sample_weight=weight)
 
 
 @pytest.mark.parametrize("grouped", [True, False])

@@ -10,7 +10,6 @@ import scipy.sparse
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
 from pairlearn import (
@@ -23,7 +22,7 @@ from pairlearn import (
     SurvivalRanker,
     load_model,
 )
-from pairlearn.estimators.survival.hazard import fit_hazard
+from pairlearn.estimators.survival import fit_hazard
 
 SLOPES = np.array([1.0, -0.5, 0.0])
 
@@ -208,16 +207,6 @@ def test_a_model_survives_its_file_and_its_pickle(tmp_path, features):
         chances = (model.predict_survival_function(X[:4]) for model in (other, ranker))
         assert np.array_equal(*chances)
         assert (other.tau, other.ridge_, other.choice_) == (2.0, ranker.ridge_, ranker.choice_)
-
-
-def test_scikit_learn_can_search():
-    X, y = simulated(200)
-    y = structured(y)
-    assert cross_val_score(SurvivalRanker(solver=Exact(ridge=0.1)), X, y).mean() > 0.6
-    found = GridSearchCV(SurvivalRanker(solver=Exact()), {"solver__ridge": [0.01, 1.0]}, cv=3).fit(
-        X, y
-    )
-    assert found.best_score_ > 0.6
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from pairlearn import (
     SurvivalRanker,
 )
 from pairlearn.comparisons import EarlierEvent, signed_times
-from pairlearn.estimators.survival.ranker import pair_labels
+from pairlearn.estimators.survival import pair_labels
 from pairlearn.metrics.concordance import censoring_free, comparable_pairs, survival_times
 from pairlearn.solvers.exact.survival import SurvivalObjective
 from pairlearn.solvers.rows import DenseRows

@@ -48,18 +48,6 @@ def test_precision_follows_the_prevalence(sample):
     assert band.precision[-1] == pytest.approx(0.01)
 
 
-def test_copies_in_groups_leave_the_band_alone(sample):
-    y, scores = sample
-    plain = roc_band(y, scores, groups=np.arange(90), n_resamples=300)
-    copies = roc_band(
-        np.repeat(y, 4), np.repeat(scores, 4), groups=np.repeat(np.arange(90), 4), n_resamples=300
-    )
-    ignored = roc_band(np.repeat(y, 4), np.repeat(scores, 4), n_resamples=300)
-    width, same, narrower = (float((b.high - b.low).mean()) for b in (plain, copies, ignored))
-    assert same == pytest.approx(width, rel=1e-9)
-    assert narrower < 0.7 * width
-
-
 def test_bad_input():
     with pytest.raises(ValueError, match="n_resamples must be at least 20, got 3"):
         roc_band([0, 1], [0, 1], n_resamples=3)

@@ -248,15 +248,6 @@ def test_the_order_of_tied_rows_does_not_matter(metric):
         assert other.standard_error == pytest.approx(found.standard_error, rel=1e-9, abs=1e-12)
 
 
-def test_rounding_is_no_further_positive():
-    # the best positive has the mean weight of all, so no other one stands beside it
-    y, scores = np.array([1, 0, 1, 0, 1, 1]), -np.arange(6.0)
-    weight = np.array([0.4, 1.0, 0.1, 1.0, 0.7, 0.4])
-    ends = [AveragePrecision().interval(y, scores, sample_weight=c * weight).low
-            for c in np.linspace(0.1, 3.0, 200)]  # fmt: skip
-    assert np.ptp(ends) < 1e-9
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -271,25 +262,6 @@ def test_rounding_is_no_further_positive():
 def test_a_share_a_time_or_a_threshold_is_a_number(make, value):
     with pytest.raises(TypeError, match="must be a number, got"):
         make(value)
-
-
-@pytest.mark.parametrize("kind", [np.float16, np.float32])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda share: PartialAUC(share, share),
-        EnrichmentFactor,
-        lambda share: ExpectedCost(share, share, share),
-    ],
-)
-def test_the_type_of_a_setting_costs_no_digits(make, kind):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 60)
-    scores, share = rng.random(60), kind(0.3)
-    found = make(share).interval(y, scores, confidence=share)
-    expected = make(float(share)).interval(y, scores, confidence=float(share))
-    assert found == expected
-    assert {type(one) for one in (found.value, found.low, found.high)} == {float}
 
 
 def test_scores_that_are_texts_are_named():

@@ -13,7 +13,7 @@ from pairlearn import Hinge, Logistic, SmoothedHinge, Square, SquaredHinge
 from pairlearn.losses import LogLink
 from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.closed_form.moments import ClassMoments
-from pairlearn.solvers.exact import batch, span
+from pairlearn.solvers.exact import batch
 from pairlearn.solvers.exact.batch import ExactSolver, PairObjective, pair_mean
 from pairlearn.solvers.rows import DenseRows, as_rows
 from pairlearn.solvers.top.objectives import PartialArea, TopObjective
@@ -168,9 +168,9 @@ def test_wide_rows_are_searched_in_their_span(monkeypatch, sparse, name, loss):
     X[5] = X[4]  # rows that do not span as many directions as they are
     rows, precise = DenseRows(X), {"tolerance": 1e-15, "max_iterations": 5000}
     with monkeypatch.context() as without:
-        without.setattr(span, "_FEW", 0)
+        without.setattr(batch, "_FEW", 0)
         plain, _ = objectives(rows, y, loss)[name].minimise(0.3, **precise)
-    monkeypatch.setattr(span, "_MANY", 20)
+    monkeypatch.setattr(batch, "_MANY", 20)
     if sparse:
         rows = as_rows(scipy.sparse.csr_array(X))
     wide = objectives(rows, y, loss)[name]

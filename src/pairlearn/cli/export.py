@@ -52,11 +52,8 @@ def command(model: str, kind: str, output: str | None) -> None:
 
 
 def _names(model: Any) -> list[str]:
-    from pairlearn.tables.text import different
-
     names = getattr(model, "feature_names_in_", None)
-    # the table of an earlier version may have given a name twice
-    return list(map(str, range(model.n_features_in_)) if names is None else different(names))
+    return list(map(str, range(model.n_features_in_)) if names is None else names)
 
 
 def as_json(model: Any) -> dict[str, Any]:

@@ -18,9 +18,8 @@ import click
 from pairlearn.cli.running import stop
 from pairlearn.cli.shared.files import OutputPath
 from pairlearn.cli.shared.output import json_option, tell
-from pairlearn.cli.shared.settings import Named, Settings, build, set_option
+from pairlearn.cli.shared.settings import Named, Settings, naming, set_option
 from pairlearn.cli.train_stream import held
-from pairlearn.register import Part
 
 if TYPE_CHECKING:
     from pairlearn.streams.drift import DriftAlarm
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 _SHOWN = 60
 #: At most this many refused lines, and warnings, are printed.
 _TOLD = 5
+_SETTINGS = ("solver.step_size", "solver.radius", "scaling", "memory")
 #: Bytes of a line at most.
 _LONGEST = 1 << 20
 
@@ -289,31 +289,15 @@ def command(
         raise ValueError("no labelled example came, so there is no model to write.")
 
 
-@dataclass(frozen=True, repr=False)
-class _Descent(Part):
-    step_size: float | str = "auto"
-    radius: float = math.inf
-
-    def __post_init__(self) -> None:
-        from pairlearn.validation import check_positive
-
-        if self.step_size != "auto":
-            check_positive("step_size", self.step_size)  # type: ignore[arg-type]
-        check_positive("radius", self.radius, allow_infinite=True)
-
-
 def _learner(loss: str, settings: Settings) -> NamedLearner:
     from pairlearn.streams.named import NamedLearner
 
-    solver = build("solver", _Descent(), settings.under("solver"))
-    if not isinstance(solver, _Descent):
-        raise settings["solver"].refuse("a stream has one solver; set its fields.")
-    scaling, memory = (
-        settings[name].value if name in settings else "auto" for name in ("scaling", "memory")
-    )
-    return NamedLearner(
-        loss, step_size=solver.step_size, radius=solver.radius, scaling=scaling, memory=memory
-    )
+    for path, setting in settings.items():
+        if path not in _SETTINGS:
+            raise setting.refuse(f"a stream has the settings {', '.join(_SETTINGS)}.")
+    values = {path.rpartition(".")[2]: setting.value for path, setting in settings.items()}
+    with naming(settings):
+        return NamedLearner(loss, **values)
 
 
 def _lines(file: BinaryIO) -> Iterator[str | None]:

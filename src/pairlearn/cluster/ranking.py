@@ -7,7 +7,7 @@ import numpy as np
 
 from pairlearn.cluster.passes import ClusterReport, Passes, refuse_others, ridge_of, scaling_from
 from pairlearn.cluster.queries import QueryGradient, QueryMoments, QueryPairs
-from pairlearn.estimators.ranking.ranker import PairwiseRanker
+from pairlearn.estimators.ranking import PairwiseRanker
 from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.losses import LOSSES
 from pairlearn.solvers.exact.batch import descend

@@ -23,7 +23,7 @@ __getattr__, __dir__, __all__ = door(
         "private.entropy": "PrivateEntropyRegressor",
         "private.metric": "PrivateMetricLearner",
         "private.ratings": "PrivateRatings",
-        "ranking.ranker": "PairwiseRanker",
+        "ranking": "PairwiseRanker",
         "ratings.answers": "plot_ratings",
         "ratings.ratings": "PairwiseRatings",
         "ratings.votes": "Votes",
@@ -31,6 +31,6 @@ __getattr__, __dir__, __all__ = door(
         "shared.solvers": "SGD Exact Fitted Moments Solver",
         "shared.storage": "Storable register_storable",
         "stack.classifier": "AUCStack",
-        "survival.ranker": "SurvivalRanker",
+        "survival": "SurvivalRanker",
     },
 )

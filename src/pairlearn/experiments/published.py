@@ -111,25 +111,3 @@ def beside(
     """
     cells = table.cells()
     return [Beside(*cell, *ours[cell], cells[cell]) for cell in cells if cell in ours]
-
-
-#: Known reasons for a number below the published one.
-_REASONS = {
-    ("olp", "mnist"): "a reservoir of 200 examples does not stand for 780 features: no step size, "
-    "radius, number of passes or average of the iterates that we tried comes above .92 on "
-    "held-out training data, and neither does the reservoir of the released code"
-}
-
-
-def shortfalls(rows: list[Beside]) -> list[str]:
-    """Return a sentence, with the reason, for each number two published deviations too low.
-
-    >>> shortfalls(beside(published_table("table1"), {("ours", "usps"): (0.9, 0.005)}))
-    ['ours on usps is more than two published standard deviations below: we do not know why.']
-    """
-    return [
-        f"{entry.row} on {entry.column} is more than two published standard deviations below: "
-        f"{_REASONS.get((entry.row, entry.column), 'we do not know why')}."
-        for entry in rows
-        if round(entry.difference, 3) < -2.0 * entry.published.sd - 1e-9
-    ]

@@ -125,6 +125,7 @@ def write_model(path: str | os.PathLike[str], record: ModelRecord) -> None:
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> record = ModelRecord("ExampleClassifier", {"coef": np.array([1.0, -2.0])})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_model(folder + "/m.safetensors", record)
@@ -165,6 +166,7 @@ def read_model(path: str | os.PathLike[str], *, allow_unregistered: bool = False
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = folder + "/m.safetensors"
     ...     write_model(path, ModelRecord("Example", {"coef": np.array([1.0, -2.0])}))

@@ -142,7 +142,8 @@ class _Files:
             table = self._open(source) if index else self.first
             left_out = {*self.names, *self._options.exclude}
             self.more.update((name, table.name) for name in table.names if name not in left_out)
-            if odd := [name for name in self.names if name not in set(table.names)]:
+            present = set(table.names)
+            if odd := [name for name in self.names if name not in present]:
                 raise ReadError(
                     f"{table.name} has no column {listed(odd)}, which the first file has; read "
                     "files of one shape together."

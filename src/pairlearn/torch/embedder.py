@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from pairlearn.estimators.metric.mixin import check_pairs
+from pairlearn.estimators.metric.learner import check_pairs
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable

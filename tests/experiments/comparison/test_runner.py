@@ -14,8 +14,7 @@ import pytest
 
 import pairlearn
 from pairlearn.data import Dataset, load
-from pairlearn.experiments import HONEST, PAPER, EstimatorMethod, Fitted, Method, Protocol, compare
-from pairlearn.experiments.comparison.cell import child_seed, split_of
+from pairlearn.experiments import HONEST, PAPER, EstimatorMethod, Fitted, Method, compare
 from pairlearn.experiments.comparison.runner import ComparisonError
 from pairlearn.experiments.comparison.store import Store, StoreError
 from pairlearn.experiments.methods.base import Waypoint
@@ -229,40 +228,6 @@ def test_the_papers_protocol_tunes_on_everything(tmp_path):
     assert len({r.params["shift"] for r in done.results}) == 1
 
 
-def test_folds_cover_the_data_and_random_splits_are_their_own():
-    folds = Protocol(splits="folds")
-    tests = [split_of(50, dataset="d", split=k, seed=0, protocol=folds).test for k in range(5)]
-    np.testing.assert_array_equal(np.sort(np.concatenate(tests)), np.arange(50))
-    random = [
-        split_of(50, dataset="d", split=k, seed=0, protocol=Protocol()).test for k in range(2)
-    ]
-    assert not np.array_equal(*random)
-
-
-def test_seeds_depend_on_every_name():
-    states = {
-        tuple(child_seed(*names).generate_state(2))
-        for names in [(0, "a", 1), (0, "a", "1"), (0, "b", 1), (0, "a", 2), (1, "a", 1), (0, "a")]
-    }
-    assert len(states) == 6
-
-
-def test_sparse_examples(tmp_path):
-    from scipy import sparse
-
-    data = toy()
-    thin = Dataset(
-        sparse.csr_matrix(data.X), data.y, "toy", "", (-1.0, 1.0), "test", data.sha256[::-1]
-    )
-    method = EstimatorMethod(name="lr", path="sklearn.linear_model.LogisticRegression")
-    raw = Protocol(scaling="none")
-    done = [
-        compare([d], [method], store=tmp_path / f"{k}.jsonl", n_splits=1, protocol=raw)
-        for k, d in enumerate((data, thin))
-    ]
-    assert done[0].results[0].auc == pytest.approx(done[1].results[0].auc, abs=1e-6)
-
-
 def test_two_runs_do_not_share_a_store(tmp_path):
     with Store(tmp_path / "s.jsonl"), pytest.raises(StoreError, match="another run"):
         compare([toy()], [MeanDifference(name="a")], store=tmp_path / "s.jsonl")
@@ -279,11 +244,6 @@ def test_two_runs_do_not_share_a_store(tmp_path):
 def test_what_cannot_be_compared(tmp_path, datasets, methods, message):
     with pytest.raises(ValueError, match=message):
         compare(datasets, methods, store=tmp_path / "s.jsonl")
-
-
-def test_protocol_names_its_choices():
-    with pytest.raises(ValueError, match="random, folds"):
-        Protocol(splits="bootstrap")
 
 
 @pytest.mark.parametrize(

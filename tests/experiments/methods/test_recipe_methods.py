@@ -27,13 +27,6 @@ PUBLISHED = {
 SWEPT = partial(RecipeMethod, name="m", recipe="previous_example", tuning="sweep")
 
 
-def test_records_are_increasing_and_end_with_the_last_step():
-    for n_steps in (1, 15, 16, 17, 100, 12_345):
-        steps = record_steps(n_steps)
-        assert steps[-1] == n_steps
-        assert steps == sorted(set(steps))
-
-
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_method_without_records_on_the_way_is_the_recipe(name):
     published = RECIPES[PUBLISHED[name]]

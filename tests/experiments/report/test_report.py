@@ -18,7 +18,6 @@ from pairlearn.experiments.comparison.tables import (
     difference_rows,
     headline,
     matrix,
-    paper_rows,
     trajectories,
 )
 from pairlearn.experiments.report.comparison import write_report
@@ -125,15 +124,6 @@ def test_page_is_well_formed_and_needs_nothing_from_elsewhere(tmp_path):
 
 
 @pytest.mark.thorough
-def test_numbers_beside_the_paper_appear_when_both_have_them(tmp_path):
-    text, _ = check(write_report(comparison(), tmp_path / "1"))
-    assert "Beside the paper" in text
-    assert [row.column for row in paper_rows(comparison())] == ["diabetes"] * 3
-    text, _ = check(write_report(comparison(datasets=("w8a",)), tmp_path / "2"))
-    assert "Beside the paper" not in text
-
-
-@pytest.mark.thorough
 def test_one_split_has_no_interval(tmp_path):
     text, _ = check(write_report(comparison(n_splits=1), tmp_path))
     shown = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
@@ -160,14 +150,6 @@ def test_tables_of_a_comparison():
     assert cost_rows(done)[1].n_gradients == 1000
     with pytest.raises(ValueError, match="not among the methods"):
         difference_rows(done, baseline="logistic")
-
-
-def test_differences_use_shared_splits_only():
-    results = [result("d", split, "a", 0.9) for split in range(3)]
-    results += [result("d", split, "b", 0.8) for split in (1, 2, 3)]
-    done = Comparison(results, [], ("d",), ("a", "b"), 4, 0, HONEST, 6)
-    (row,) = difference_rows(done)
-    assert row.difference.n == 2
 
 
 def test_an_interval_of_auc_stays_between_zero_and_one():

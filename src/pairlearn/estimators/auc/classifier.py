@@ -479,7 +479,7 @@ class AUCClassifier(AUCForgetting, Storable, ClassifierMixin, BaseEstimator):  #
         pairs = pairs_of(model)
         arrays = super()._pack()
         if pairs is None:
-            return {**arrays, "coef": model["coef_"][0], **pack_decision(self._decided(model))}
+            return {**arrays, "coef": model["coef_"][0], **pack_decision(self._decided())}
         del arrays["coef"]
         own = {"sigmoids": pairs.sigmoids_, "power": np.array(pairs.power_)}
         return {**arrays, "pair_coef": pairs.coef_, **own}

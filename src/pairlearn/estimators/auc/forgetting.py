@@ -220,7 +220,7 @@ class AUCForgetting(AUCStreams):
             )
         w = kept.coef(rest)
         states = [one.table.state() for one in (kept.moments, gone, rest)]
-        decision = _carried(self._decided(self._published()), kept, rest, self.coef_[0], w)
+        decision = _carried(self._decided(), kept, rest, self.coef_[0], w)
         if isinstance(self.decision, (int, float)):
             decision = float(self.decision), decision[1]
         self._kept = replace(kept, moments=rest)

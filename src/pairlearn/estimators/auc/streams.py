@@ -251,7 +251,7 @@ class AUCStreams(ScoreDecisions):
             if known is not None:
                 check_map(self._published().get("features_"), known)
             n_before = 0 if self._restarted else self.n_examples_
-            decision = self._decided(self._published())
+            decision = self._decided()
             seen = self._known_scales, self._known_origin
             before = Before(self.coef_[0], n_before, decision, *seen)
         task = Task(

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from pairlearn.estimators.metric.mixin import MetricMixin, check_pairs
-from pairlearn.estimators.metric.start import components_of
+from pairlearn.estimators.metric.descent import components_of
+from pairlearn.estimators.metric.learner import MetricMixin, check_pairs
 from pairlearn.estimators.private.base import PrivateMixin
 from pairlearn.estimators.shared.examples import check_columns, column_names
 from pairlearn.estimators.shared.storage import register_storable

@@ -227,7 +227,7 @@ def unpack_decision(arrays: Mapping[str, NDArray[Any]]) -> Decision:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Training scores with labels and weights, their calibration, and the importance of recalls."""
+    """Training scores with labels and weights; how much the recall of each class counts."""
 
     calibration: str
     scores: Vector
@@ -237,7 +237,7 @@ class Scored:
 
     @cached_property
     def calibrator(self) -> Sigmoid | Isotonic:
-        """What turns scores into probabilities, found when it is asked for: most cuts need none."""
+        """What turns scores into probabilities."""
         return _CALIBRATIONS[self.calibration](self.scores, self.positive, self.weight)
 
     @cached_property
@@ -400,9 +400,8 @@ def as_rule(decision: Any) -> DecisionRule:
 class Undecided:
     """Scores of a stream, from which threshold and calibration are found when they are needed.
 
-    If the scores are few, `before` is kept: the decisions of the model that the stream continues.
-    `shift` is added to all scores. Unless the weights of classes are in `weight`
-    (`weighs_classes`), they multiply it here.
+    If they are few, `before` is kept: the decisions of the model that the stream continues. `shift`
+    is added to all scores. Unless `weight` weighs classes, their weights multiply it here.
     """
 
     def __init__(
@@ -419,8 +418,7 @@ class Undecided:
         self._shift, self._weighs_classes = shift, weighs_classes
         few = min(np.count_nonzero(positive), np.count_nonzero(~positive)) < _ENOUGH
         self._before = before if few else None
-        # What a rule sees and, once it is known, its threshold, by rule and importance; the same
-        # for all that differ by their shift.
+        # What a rule sees, and its threshold once it is known; shared where only the shift differs.
         self._known: dict[Any, tuple[Scored, list[float]]] = {}
 
     @classmethod
@@ -486,11 +484,9 @@ def _by_class(weight: Vector, positive: Mask, importance: tuple[float, float]) -
 
 
 class ScoreDecisions:
-    """Labels and probabilities from scores ``X @ coef_[0]``.
+    """A mixin: labels and probabilities from scores ``X @ coef_[0]``.
 
-    A mixin: the class that it is mixed into has the parameters `decision` and `class_weight`, sets
-    `coef_` and `classes_`, and calls `_decide_from` after a fit. After a chunk of a stream it
-    publishes an `Undecided`, and decisions are found when they are needed.
+    `_decide_from` sets the decision after a fit; a stream sets an `Undecided` after each chunk.
     """
 
     decision: float | str | DecisionRule
@@ -532,20 +528,20 @@ class ScoreDecisions:
     def _decide(self, scores: Vector, positive: Mask, weight: Vector) -> Decision:
         return as_rule(self.decision).decide(scores, positive, weight, self._importance())
 
-    def _decided(self, model: Mapping[str, Any]) -> Decision:
-        """Return threshold and calibration of a published model."""
-        return self._cut(model), self._calibration(model)
+    def _decided(self) -> Decision:
+        return self.threshold_, self._calibrator
 
-    def _cut(self, model: Mapping[str, Any]) -> float:
-        """Return the threshold of a published model: a score needs no calibration."""
-        decision = _of_one_score(model)
-        if isinstance(decision, Undecided):
+    @property
+    def threshold_(self) -> float:
+        """The cut on ``X @ coef_[0]``."""
+        decision = _of_one_score(self._decision)
+        if isinstance(decision, Undecided):  # found from scores alone: a cut needs no calibration
             return decision.cut(as_rule(self.decision), self._importance())
         return decision[0]
 
-    def _calibration(self, model: Mapping[str, Any]) -> Sigmoid | Isotonic:
-        """Return what turns the scores of a published model into probabilities."""
-        decision = _of_one_score(model)
+    @property
+    def _calibrator(self) -> Sigmoid | Isotonic:
+        decision = _of_one_score(self._decision)
         if isinstance(decision, Undecided):
             return decision.calibrator(as_rule(self.decision), self._importance())
         return decision[1]
@@ -558,35 +554,26 @@ class ScoreDecisions:
         return (negative, positive)
 
     @property
-    def threshold_(self) -> float:
-        """The cut on ``X @ coef_[0]``."""
-        return self._cut(self._published())
-
-    @property
     def intercept_(self) -> Vector:
-        """Minus the threshold, so that `decision_function` is positive where `predict` is."""
+        """Minus the threshold."""
         return np.array([-self.threshold_])
 
-    @property
-    def _calibrator(self) -> Sigmoid | Isotonic:
-        return self._calibration(self._published())
-
     def _published(self) -> Mapping[str, Any]:
-        """Return the current model."""
+        """Return the fitted attributes; refuse a model that has none."""
         check_is_fitted(self, "coef_")
         return published(self)
 
-    def _scores(self, X: Any, model: Mapping[str, Any]) -> Vector:
+    def _scores(self, X: Any) -> Vector:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return mapped_product(model.get("features_"), X, model["coef_"][0])
+        return mapped_product(getattr(self, "features_", None), X, self.coef_[0])
 
     def decision_function(self, X: Any) -> Vector:
         """Return scores minus the threshold, one for each of the n_samples rows of `X`.
 
         They are positive where `predict` says positive; the order is that of the scores.
         """
-        model = self._published()
-        return np.asarray(self._scores(X, model) - self._cut(model))
+        self._published()
+        return self._scores(X) - self.threshold_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted labels of the rows of `X`."""
@@ -598,8 +585,8 @@ class ScoreDecisions:
 
         They are increasing in the score.
         """
-        model = self._published()
-        positive = self._calibration(model)(self._scores(X, model))
+        self._published()
+        positive = self._calibrator(self._scores(X))
         return np.column_stack([1.0 - positive, positive])
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -612,8 +599,7 @@ class ScoreDecisions:
         return roc_auc(which_positive(y, self.classes_), decision, sample_weight=sample_weight)
 
 
-def _of_one_score(model: Mapping[str, Any]) -> Decision | Undecided:
-    decision: Decision | Undecided | None = model["_decision"]
+def _of_one_score(decision: Decision | Undecided | None) -> Decision | Undecided:
     if decision is None:
         raise AttributeError("more than two classes have no threshold or calibration of one score.")
     return decision

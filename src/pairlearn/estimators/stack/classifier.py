@@ -313,7 +313,7 @@ class AUCStack(Storable, ScoreDecisions, ClassifierMixin, _BaseComposition):  # 
         check_is_fitted(self, "weights_")
         return vars(self)
 
-    def _scores(self, X: Any, model: Mapping[str, Any]) -> Vector:
+    def _scores(self, X: Any) -> Vector:
         X = validate_data(self, X, **_KINDS, reset=False)
         tables = X, self._filling.apply(X)
         total = np.zeros(len(X))
@@ -350,7 +350,7 @@ class AUCStack(Storable, ScoreDecisions, ClassifierMixin, _BaseComposition):  # 
         files = [dump_model(_to_record(*named)) for named in self.members_.items()]
         judged = self.held_out_auc_.values()
         return {
-            **pack_decision(self._decided(self._published())),
+            **pack_decision(self._decided()),
             "is_auto": np.array(isinstance(self.members, str)),
             "files": np.frombuffer(b"".join(files), dtype=np.uint8),
             "file_ends": np.cumsum([len(one) for one in files]).astype(np.int64),

@@ -8,7 +8,7 @@ from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.tables import auc_rows, trajectories
 from pairlearn.experiments.methods.table import TABLE
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf
-from pairlearn.experiments.published import Beside, beside, mean_sd, published_table, shortfalls
+from pairlearn.experiments.published import Beside, beside, mean_sd, published_table
 from pairlearn.experiments.report.comparison import beside_table, comparison_parts, cost_table
 from pairlearn.experiments.report.page import Cell, Table
 
@@ -57,7 +57,6 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     at_end = beside(table, ours)
     if at_end:
         printed.append(beside_table(at_end, judged=judged))
-        remarks += shortfalls(at_end) if judged else []
     printed += [*unpublished(comparison, at_end), cost_table(comparison)]
     return Outcome(
         name,

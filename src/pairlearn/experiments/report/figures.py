@@ -127,25 +127,12 @@ def curves_figure(
             ax.set_ylabel(ylabel)
         if log_y:
             ax.set_yscale("log")
-        _log_axis(ax)
+        ax.set_xscale("log")
     figure.legend(
         list(handles.values()), list(handles), loc="outside lower center", ncols=abreast,
         frameon=False, fontsize=9,
     )  # fmt: skip
     return drawn(figure)
-
-
-def _log_axis(ax: Any) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    ax.set_xscale("log")
-    low, high = ax.get_xlim()
-    span = high / low
-    # On a short axis, powers of ten alone would give one label or none.
-    subs = (1.0, 2.0, 5.0) if span < 15 else (1.0, 3.0) if span < 300 else (1.0,)
-    ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=6))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def limits_figure(

@@ -55,8 +55,7 @@ import numpy as np
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.risk import blocked_sums
 from pairlearn.register import Part, Register
-from pairlearn.solvers.exact.batch import PairObjective, ScoreLoss
-from pairlearn.solvers.exact.span import Span
+from pairlearn.solvers.exact.batch import PairObjective, ScoreLoss, Span
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import AssumptionWarning, check_positive, warn_caller
