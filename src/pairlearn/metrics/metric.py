@@ -391,6 +391,9 @@ class TwoClassMetric(Metric):
     0.75
     """
 
+    def _members(self, labels: NDArray[Any]) -> NDArray[np.intp]:
+        return is_positive(labels).astype(np.intp)
+
     def measure(self, labels: NDArray[Any], scores: Vector, weight: Vector) -> Measured:
         """Return the value and the influences."""
         return self.measure_classes(is_positive(labels), scores, weight)

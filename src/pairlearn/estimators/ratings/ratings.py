@@ -299,7 +299,7 @@ class PairwiseRatings(RatedVotes, Storable, BaseEstimator):  # type: ignore[misc
             and (votes.first != votes.second).all()
             and votes.counts.any(axis=1).all()
             and (not n_groups if votes.group is None else votes.group.max() < n_groups)
-            and (votes.squares is None) == (votes.half_life is None)
+            and (votes.squares is None) == (votes.total is None) == (votes.half_life is None)
             and (type(votes.n_votes), type(votes.ordered)) == (int, bool)
             and (votes.total is None or votes.total > 0.0)
         ):
