@@ -166,8 +166,13 @@ class AUCClassifier(AUCForgetting, Storable, ClassifierMixin, BaseEstimator):  #
 
     Notes
     -----
+    With two classes `decision_function` is positive where `predict` says positive. The more
+    probable class may be another, but for ``decision="probability"``.
+
     More than two classes have one score for each pair of classes, found in closed form by
-    `MulticlassAUCClassifier`; parts that have no meaning there are refused. In descent,
+    `MulticlassAUCClassifier`; parts that have no meaning there are refused. `pair_scores` are
+    larger for the later class of the pair (first with second, first with third, ...), and
+    probabilities are coupled from those of the pairs. In descent,
     `sample_weight` multiplies gradients. An example of weight zero is as good as absent.
     Settings are chosen by the weighted AUC of held-out examples. With a given ridge, a weight of k
     gives the coefficients of k copies of an example; not quite so with "average_precision", where
@@ -411,35 +416,20 @@ class AUCClassifier(AUCForgetting, Storable, ClassifierMixin, BaseEstimator):  #
         return super().threshold_
 
     def pair_scores(self, X: Any) -> Vector:
-        """Return the scores of the pairs of classes, of shape (n_samples, n_pairs).
-
-        They are larger for the later class of the pair (first with second, first with third, ...);
-        `HandTill(pairs=True)` measures them. Two classes have one pair.
-        """
+        """Return the scores of the pairs of classes, of shape (n_samples, n_pairs)."""
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return mapped_product(self.features_, X, self.coef_.T)
 
     def decision_function(self, X: Any) -> Vector:
-        """Return the values that `predict` decides by.
-
-        With two classes, the score minus the threshold for each row of `X`: positive where
-        `predict` says positive, in the order of the scores. With more, the logarithms of the
-        probabilities of ``classes_``, of shape (n_samples, n_classes); `pair_scores` has the scores
-        of the pairs, which tell classes apart best.
-        """
+        """Return scores minus the threshold; of many classes the logarithms of probabilities."""
         pairs = pairs_of(self._published())
         if pairs is None:
             return super().decision_function(X)
         return np.asarray(np.log(pairs.couple_scores(self.pair_scores(X))))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted labels of the rows of `X`; of many classes the most probable one.
-
-        Of two classes, `decision` has set the threshold: by default it maximises the balanced
-        accuracy, and the more probable class by `predict_proba` may be another. With
-        ``decision="probability"`` both agree.
-        """
+        """Return the labels that `decision` asks for; of many classes the most probable ones."""
         pairs = pairs_of(self._published())
         if pairs is None:
             return super().predict(X)
@@ -447,23 +437,14 @@ class AUCClassifier(AUCForgetting, Storable, ClassifierMixin, BaseEstimator):  #
         return np.asarray(self.classes_[likeliest])
 
     def predict_proba(self, X: Any) -> Vector:
-        """Return calibrated probabilities of ``classes_``, of shape (n_samples, n_classes).
-
-        Those of two classes increase with the score; those of more are coupled from the
-        probabilities of the pairs, see `MulticlassAUCClassifier`.
-        """
+        """Return calibrated probabilities of ``classes_``, of shape (n_samples, n_classes)."""
         pairs = pairs_of(self._published())
         if pairs is None:
             return super().predict_proba(X)
         return pairs.couple_scores(self.pair_scores(X))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the AUC, which is what the classifier maximises (not the accuracy).
-
-        With more than two classes it is Hand and Till's M, the mean over pairs of classes of the
-        AUC of their score; a class that is missing in `y` is left out. `sample_weight` may weigh
-        the examples.
-        """
+        """Return the AUC, not the accuracy; of many classes Hand and Till's M."""
         if pairs_of(self._published()) is None:
             return super().score(X, y, sample_weight)
         from pairlearn.metrics.hand_till import HandTill
