@@ -161,29 +161,6 @@ def test_a_model_of_one_memory_forgets_on_a_cluster_with_its_own_weights(class_w
     assert model.forgetting_certificate_ == memory.forgetting_certificate_
 
 
-@pytest.mark.parametrize("class_weight", [{"no": 1.0, "yes": 3.0}, "balanced"])
-def test_weights_of_classes_are_not_in_the_moments_of_a_cluster(class_weight):
-    gone, solver = slice(0, 900), Moments(0.01, keep_state=True)
-    here, there = (
-        fit_on(engine(7), AUCClassifier(solver=solver, class_weight=class_weight)) for _ in range(2)
-    )
-    here.partial_unfit(X[gone], Y[gone])
-    assert bits(here) == bits(forget_on(engine(4, gone), there))
-    never = AUCClassifier(solver=solver).fit(X, Y).partial_unfit(X[gone], Y[gone])
-    assert bits(here) == bits(never)
-
-
-@pytest.mark.parametrize("ranges", [None, RANGES], ids=["none", "ranges"])
-def test_a_cluster_forgets_rows_with_the_weights_that_they_had(ranges):
-    solver = Moments(0.01, keep_state=True, ranges=ranges)
-    weighed = fit_on(engine(3, weight=WEIGHT), AUCClassifier(solver=solver))
-    with pytest.raises(ValueError, match="were learned with sample_weight"):
-        forget_on(engine(2, slice(0, 90)), weighed)
-    plain = fit_on(engine(3), AUCClassifier(solver=solver))
-    with pytest.raises(ValueError, match="learned without sample_weight"):
-        forget_on(engine(2, slice(0, 90), weight=WEIGHT), plain)
-
-
 def test_mapped_features_forget_on_a_cluster():
     features = Hats(n_knots=4).fit(X)
     solver = Moments(0.01, keep_state=True)

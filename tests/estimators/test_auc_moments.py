@@ -41,20 +41,6 @@ def test_a_stream_equals_the_offline_moments(features, chunk):
     )
 
 
-@pytest.mark.parametrize("features", ["linear", HATS, RandomFourier(64).fit(X[TRAIN], rng=0)])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_order_of_the_rows_does_not_matter_to_fit(features, weighted):
-    order = np.random.default_rng(1).permutation(5000)
-    weight = np.random.default_rng(2).gamma(0.5, size=5000) + 0.01 if weighted else None
-    one, other = (
-        AUCClassifier(features=features, solver=Moments(ridge=0.01)).fit(
-            X[rows], LABELS[rows], None if weight is None else weight[rows]
-        )
-        for rows in (np.arange(5000), order)
-    )
-    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-6, atol=1e-10)
-
-
 @pytest.mark.parametrize("features", ["hats", "auto", RandomFourier(128)])
 @pytest.mark.thorough
 def test_the_map_is_fitted_to_the_first_examples(features):

@@ -161,13 +161,6 @@ def test_class_weights_move_the_threshold_only():
     assert bits(balanced) == bits(model().fit(X[9:], Y[9:]))
 
 
-@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
-def test_the_unit_of_class_weights_does_not_matter(unit):
-    memory = model(class_weight={"no": 1.0, "yes": 3.0}).fit(X[:200], Y[:200])
-    stream = streamed(np.arange(200), sizes_of(0), class_weight={"no": unit, "yes": 3.0 * unit})
-    np.testing.assert_allclose(stream.predict_proba(X), memory.predict_proba(X), rtol=1e-9)
-
-
 def test_a_chunk_that_fails_leaves_the_stream_as_it_was():
     stream = streamed(ORDER[:500], sizes_of(0))
     before = bits(stream), stream.n_examples_

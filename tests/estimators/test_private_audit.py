@@ -49,15 +49,6 @@ def test_shipped_mechanisms_are_exact(name):
             assert found.share > 0.5
 
 
-@pytest.mark.parametrize("relation", ["replace", "add_remove"])
-def test_other_estimators_are_exact(relation):
-    common = {**OPTIONS, "neighbours": relation}
-    for labels in ((0, 1), ("a", "b", "c")):
-        found = exact(PrivateMetricLearner(**common, labels=labels, n_examples=24))
-        assert found.findings == []
-        assert found.share > 0.4
-
-
 @pytest.mark.thorough
 def test_the_program_audits_and_prints_its_power():
     run = CliRunner().invoke(command, ["audit", "--runs", "100", "--n", "16", "--json"])

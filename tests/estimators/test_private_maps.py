@@ -84,14 +84,6 @@ def test_neighbours_of_mapped_rows_stay_within_what_is_stated(name, neighbours):
     assert found.share > 0.3
 
 
-@pytest.mark.parametrize("mechanism", ["all_pairs", "noisy_sgd"])
-def test_other_mechanisms_take_maps(mechanism):
-    model = PrivateAUCClassifier(
-        1.0, 1e-3, bounds=(-2.0, 2.0), features="hats", mechanism=mechanism
-    )
-    assert check_entry(FitEntry(model, n=20, n_features=2)).findings == []
-
-
 @pytest.mark.parametrize("name", MAPS)
 def test_mapped_rows_lie_within_the_bounds_that_are_used(name):
     setting = PublicSetting.make(9, lower=[-2, -2], upper=[2, 2], epsilon=1, delta=0.01,

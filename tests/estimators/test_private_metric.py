@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import json
-import pickle
-import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from pairlearn import PrivacyWarning, PrivateMetricLearner
+from pairlearn import PrivateMetricLearner
 from pairlearn.losses import DistanceLogistic
 from pairlearn.privacy.accounting.certificate import Certificate
 from pairlearn.privacy.accounting.gaussian import mu_of
-from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
 from pairlearn.privacy.mechanisms.noisy_sgd import NoisySGD
 from pairlearn.privacy.noise import NoiseSource
 
@@ -53,17 +47,6 @@ def test_learns_and_certifies():
     assert Certificate.from_dict(json.loads(json.dumps(certificate.to_dict()))) == certificate
 
 
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_all_ways_of_noise(neighbours):
-    X, y = clouds()
-    options = {"neighbours": neighbours, "n_examples": len(y)}
-    mechanism = NoisySGD(loss=DistanceLogistic(), n_passes=2)
-    model = fitted(X, y, epsilon=8.0, mechanism=mechanism, **options)
-    assert model.certificate_.neighbours == neighbours
-    assert len(model.certificate_.releases) == 2
-    assert np.argmax(model.get_mahalanobis_matrix().diagonal()) == 0
-
-
 @pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
 def test_is_the_mechanism_in_the_units_of_the_features():
     X, y = clouds(100, 3)
@@ -83,29 +66,6 @@ def test_is_the_mechanism_in_the_units_of_the_features():
     )
     W = fit.direction.reshape(3, 3) / np.outer(setting.unit, setting.unit)
     assert np.allclose(first.get_mahalanobis_matrix(), W, atol=1e-13)
-
-
-def test_nothing_private_is_stored():
-    X, y = clouds(200)
-    model = fitted(X, y)
-    names = {name for name in vars(model) if name.endswith("_")}
-    assert names == {"components_", "bounds_", "certificate_", "features_", "n_features_in_"}
-    again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(again.transform(X), model.transform(X))
-
-
-@given(
-    arrays(np.float64, (6, 3), elements=st.floats(allow_nan=True, allow_infinity=True)),
-    arrays(np.float64, 6, elements=st.sampled_from([0.0, 1.0, 7.0, np.nan])),
-)
-@settings(max_examples=60, deadline=None)
-def test_no_data_raise_or_warn(X, y):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = fitted(X, y, delta=1e-3)
-        assert np.isfinite(model.components_).all()
-        assert np.isfinite(model.transform(X)).all()
-        assert np.isfinite(model.pair_distance(X.reshape(3, 2, 3))).all()
 
 
 def test_the_vocabulary_of_metrics():
@@ -167,26 +127,6 @@ def test_missing_values_wild_values_and_other_labels():
     assert np.array_equal(first.components_, second.components_)
     sparse = fitted(scipy.sparse.csr_matrix(X), odd, random_state=1)
     assert np.array_equal(sparse.components_, first.components_)
-
-
-def test_warnings_and_noise():
-    X, y = clouds(100)
-    with pytest.warns(PrivacyWarning, match="not private"):
-        fitted(X, y, random_state=0)
-    with pytest.warns(PrivacyWarning, match="at least 1/n"):
-        model = fitted(X, y, delta=0.01)
-    assert any("1/n" in warning for warning in model.certificate_.warnings)
-    assert fitted(X, y).certificate_.delta == pytest.approx(1e-3)
-    assert not np.array_equal(fitted(X, y).components_, fitted(X, y).components_)
-
-
-def test_ledger_refuses_to_overspend():
-    X, y = clouds(100)
-    ledger = PrivacyLedger(epsilon=1.5, delta=1e-5)
-    fitted(X, y, epsilon=1.0, delta=1e-5, ledger=ledger)
-    with pytest.raises(BudgetExceededError):
-        fitted(X, y, epsilon=1.4, delta=1e-5, ledger=ledger)
-    assert len(ledger.entries) == 1
 
 
 def test_missing_public_facts_are_errors():

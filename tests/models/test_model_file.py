@@ -13,8 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import safetensors.numpy
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 import pairlearn
 from pairlearn.models import (
@@ -114,42 +112,6 @@ def make_fixture():
     write_model(FIXTURE, example_record())
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=("Cs",)), max_size=8),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text(st.characters(exclude_categories=("Cs",)), max_size=5), inner,
-                      max_size=3),
-    max_leaves=8,
-)  # fmt: skip
-OBJECT = st.dictionaries(st.text("abc_ö", min_size=1, max_size=4), JSON, max_size=4)
-ARRAYS = st.dictionaries(
-    st.text("abc", min_size=1, max_size=3),
-    st.tuples(
-        st.sampled_from(["f8", "f4", "i8", "i4", "u1", "?"]),
-        st.lists(st.integers(0, 3), max_size=3),
-        st.integers(0, 2**32),
-    ).map(
-        lambda t: (
-            np.random.default_rng(t[2]).integers(0, 2, size=t[1]).astype(t[0])
-            * (np.array(3).astype(t[0]) if t[0] != "?" else np.True_)
-        )
-    ),
-    max_size=4,
-)
-
-
-@given(ARRAYS, OBJECT, OBJECT, st.none() | OBJECT, st.none() | st.lists(st.text(max_size=4)))
-@settings(max_examples=150, deadline=None)
-@pytest.mark.thorough
-def test_every_record_comes_back(arrays, parameters, provenance, certificate, names):
-    record = ModelRecord(
-        "Any", arrays, parameters, feature_names=names, provenance=provenance,
-        certificate=certificate,
-    )  # fmt: skip
-    assert_same(record, parse_model(dump_model(record), allow_unregistered=True))
-
-
 def refused(data):
     """Parse; only our error may come out. Returns whether it was refused."""
     try:
@@ -185,6 +147,8 @@ def test_every_cut_and_every_tail_is_refused():
 
 def test_random_mutations():
     rng = random.Random(7)
+    for size in [0, *range(300)]:
+        assert refused(b"\x02\0\0\0\0\0\0\0{}" * (size % 2) + rng.randbytes(size))
     data = dump_model(example_record())
     for _ in range(2000):
         broken = bytearray(data)
@@ -193,15 +157,6 @@ def test_random_mutations():
         change = rng.choice([b"", rng.randbytes(1), b'[{"1":-2e9', data[begin : begin + 30]])
         broken[place : place + rng.choice([0, 1, 20])] = change
         refused(bytes(broken))
-
-
-@given(st.binary(max_size=300))
-@example(b"")
-@example(b"\x02\0\0\0\0\0\0\0{}")
-@example(b"\xff" * 16)
-@settings(max_examples=300, deadline=None)
-def test_any_bytes_are_refused(data):
-    assert refused(data)
 
 
 def rebuilt(change_header=None, change_description=None, body=None, seal=True):

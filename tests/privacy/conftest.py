@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import numpy as np
 import pytest
 
+from pairlearn.metrics.auc import doubled_wins_weighted
 from pairlearn.privacy.records import is_label, read_table
-from pairlearn.privacy.selection import _half_wins
 
 
 @pytest.fixture
@@ -11,6 +12,8 @@ def pair_utility():
 
     def utility(scores, signs):
         table = read_table(scores)
-        return 0.5 * _half_wins(table, is_label(signs, 1)) / (len(table) * (len(table) - 1))
+        positive, once = is_label(signs, 1), np.ones(len(table), dtype=np.int64)
+        wins = np.array([doubled_wins_weighted(one, positive, once) for one in table.T])
+        return 0.5 * wins / (len(table) * (len(table) - 1))
 
     return utility

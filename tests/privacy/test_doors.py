@@ -23,10 +23,10 @@ from pairlearn.models.record import ModelFileError
 from pairlearn.privacy.accounting.certificate import accounting_problems
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
 from pairlearn.privacy.accounting.ledger import Budget, PrivacyLedger, Spend
+from pairlearn.privacy.evaluation import select_privately
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.selection import select_privately
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
 
@@ -194,77 +194,6 @@ def test_a_ledger_refuses_what_is_no_price(value):
     assert not ledger.entries
 
 
-class Stubborn:
-    """A cell that fails at whatever it is asked."""
-
-    def __float__(self):
-        raise KeyError("secret")
-
-    def __eq__(self, other):
-        raise KeyError("secret")
-
-    def __hash__(self):
-        raise KeyError("secret")
-
-
-STRANGE = [
-    object(),
-    Stubborn(),
-    pd.NA,
-    None,
-    1j,
-    "secret",
-    b"\xff",
-    [1, 2],
-    {},
-    np.ones(3),
-]
-
-
-@pytest.mark.parametrize("cell", STRANGE, ids=lambda cell: type(cell).__name__)
-def test_no_cell_raises_or_reaches_another_record(cell):
-    X, y = gaussian()
-    rows, labels = X.tolist(), y.tolist()
-    holes = X.copy()
-    holes[7, 1] = np.nan
-    with_cell = [list(row) for row in rows]
-    with_cell[7][1] = cell
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "random_state")
-        ours = seeded().fit(holes, labels).coef_
-        assert np.array_equal(seeded().fit(with_cell, labels).coef_, ours)
-        table = np.empty((60, 2), dtype=object)
-        for k, row in enumerate(with_cell):
-            table[k, 0], table[k, 1] = row
-        assert np.array_equal(seeded().fit(table, labels).coef_, ours)
-        assert np.array_equal(seeded().fit(pd.DataFrame(table), labels).coef_, ours)
-        # The same as a label counts as negative.
-        negative = seeded().fit(X, [*labels[:-1], 0]).coef_
-        assert np.array_equal(seeded().fit(X, [*labels[:-1], cell]).coef_, negative)
-
-
-def test_ragged_rows_run_through():
-    X, y = gaussian()
-    rows = X.tolist()
-    holes = X.copy()
-    holes[3, 1] = holes[4] = np.nan
-    ragged = [*rows[:3], rows[3][:1], 5, [*rows[5], 9.0], *rows[6:]]
-    model = PrivateAUCClassifier(bounds=([-4] * 2, [5] * 2), random_state=1)
-    assert np.array_equal(model.fit(ragged, y).coef_, seeded().fit(holes, y).coef_)
-
-
-def test_errors_about_shapes_hold_no_data():
-    X, y = gaussian()
-    with pytest.raises(ValueError, match="one value for each row of X") as caught:
-        seeded().fit(X, y[:-1])
-    assert "59" not in str(caught.value)
-    with pytest.raises(ValueError, match="table of examples"):
-        seeded().fit(X[0], y)
-    with pytest.raises(TypeError, match="datetime64"):
-        seeded().fit(X.astype("datetime64[s]"), y)
-
-
 def test_a_file_holds_the_numbers_of_its_certificate(tmp_path):
     X, y = gaussian()
     model = PrivateAUCClassifier(bounds=(-4, 5)).fit(X, y)
@@ -311,7 +240,7 @@ def test_permute_and_flip_has_its_law(monkeypatch):
     # Two models with utilities 1/2 and 0 of n = 2: exponent epsilon / 2, so the worse one is
     # chosen if it comes first and its coin shows heads, with probability exp(-epsilon/2) / 2.
     noise = NoiseSource(seed=np.random.default_rng(0))
-    monkeypatch.setattr("pairlearn.privacy.selection.paid_noise", lambda *_, **__: noise)
+    monkeypatch.setattr("pairlearn.privacy.evaluation.paid_noise", lambda *_, **__: noise)
     scores, epsilon, n = [[2.0, 1.0], [1.0, 2.0]], 1.0, 1500
     worse = sum(select_privately(scores, [1, -1], epsilon=epsilon) for _ in range(n))
     expected = n * np.exp(-epsilon / 2) / 2

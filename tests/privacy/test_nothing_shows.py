@@ -40,10 +40,9 @@ from pairlearn.privacy import records
 from pairlearn.privacy.accounting.certificate import Certificate
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.bounds import PrivateBounds
-from pairlearn.privacy.evaluation import private_roc_auc, private_roc_curve
+from pairlearn.privacy.evaluation import private_roc_auc, private_roc_curve, select_privately
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.selection import select_privately
 
 N, PLACE = 12, 5
 

@@ -16,9 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairlearn import PrivateAUCClassifier, PrivateAUCContinual, PrivateMetricLearner
-from pairlearn.features import Hats
 from pairlearn.models.record import ModelFileError
-from pairlearn.privacy.cells import Form, person_of
 from pairlearn.privacy.persons import FirstRows
 from pairlearn.privacy.records import read_labels, read_numbers, read_persons, read_table
 
@@ -280,13 +278,6 @@ def test_an_integer_is_the_person_of_its_digits():
         rows.remember(later)
 
 
-def test_a_missing_id_is_told_from_a_wrong_one():
-    for missing in (None, float("nan"), np.float64("nan"), Decimal("nan")):
-        assert person_of(missing) == (Form.MISSING, None)
-    for wrong in (1.5, True, Decimal("1.5"), object()):
-        assert person_of(wrong)[0] is Form.WRONG
-
-
 def test_a_missing_id_is_nobody():
     nothing = [None, math.nan, pd.NA, pd.NaT, np.ma.masked, np.float64("nan"), Decimal("NaN"),
                np.datetime64("NaT")]  # fmt: skip
@@ -515,14 +506,6 @@ def test_an_argument_changed_in_place_is_noticed(tmp_path):
     levels[0] = 2
     with pytest.raises(ModelFileError, match="levels changed after the fit"):
         model.save(tmp_path / "model")
-
-
-def test_a_linear_score_builds_no_hats(monkeypatch):
-    def forbidden(self, *args, **options):
-        raise AssertionError("hats were made")
-
-    monkeypatch.setattr(Hats, "__init__", forbidden)
-    PrivateAUCClassifier(bounds=(0, 1)).fit(np.eye(2)[[0, 1] * 9], [0, 1] * 9)
 
 
 def test_large_lists_change_no_other_record():

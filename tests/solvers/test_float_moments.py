@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn.estimators.shared.judged_maps import JudgedMap
 from pairlearn.features import Hats, Identity, RandomFourier
-from pairlearn.features.base import map_into
 from pairlearn.solvers.closed_form import mapped_moments
 from pairlearn.solvers.closed_form.mapped_moments import (
     FloatRows,
@@ -59,24 +57,6 @@ def test_models_are_those_of_exact_moments(name, weighted):
     np.testing.assert_allclose(found, expected - expected.mean(), atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["hats", "waves"])
-def test_rows_are_scored_in_one_memory(monkeypatch, name):
-    features, w = MAPS[name], RNG.normal(size=MAPS[name].n_outputs)
-    monkeypatch.setattr(mapped_moments, "_AT_ONCE", 64 * features.n_outputs)
-    rooms = []
-    monkeypatch.setattr(
-        mapped_moments,
-        "map_into",
-        lambda out, *given: rooms.append(out) or map_into(out, *given),
-    )
-    found = score_mapped(features, as_rows(X[:200]), w)
-    np.testing.assert_allclose(found, features.transform(X[:200]) @ w, rtol=1e-12, atol=1e-12)
-    assert len(rooms) == 4
-    assert all(room is rooms[0] for room in rooms)
-    with pytest.raises(ValueError, match="X has 3 features"):
-        score_mapped(features, as_rows(X[:200, :3]), w)
-
-
 @pytest.mark.parametrize("count", [64, 1024])
 def test_products_and_sums_of_many_blocks(monkeypatch, count):
     monkeypatch.setattr(mapped_moments, "_AT_ONCE", 64 * count)
@@ -88,49 +68,6 @@ def test_products_and_sums_of_many_blocks(monkeypatch, count):
     for k, is_own in enumerate((Y[index] > 0, Y[index] < 0)):
         own = np.column_stack([np.ones(is_own.sum()), Z[is_own]])
         np.testing.assert_allclose(table.sums[k], own.T @ own, atol=1e-9 if count == 64 else 1e-3)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_sums_are_those_of_repeated_rows_in_double_precision(dtype, weighted):
-    features, index = MAPS["waves"], np.arange(0, N, 2)
-    times = RNG.integers(1, 5, size=N) if weighted else np.ones(N, dtype=np.int64)
-    weight = times.astype(np.float64) if weighted else NONE
-    table = FloatRows(features, as_rows(X), weight, dtype).table(Y, index)
-    Z = features.transform(X, dtype=dtype)[index].astype(np.float64)
-    for k, is_own in enumerate((Y[index] > 0, Y[index] < 0)):
-        own = np.repeat(Z[is_own], times[index][is_own], axis=0)
-        assert table.weights[k] == len(own)
-        # Single precision would lose some 1e-4 of a sum of thousands.
-        np.testing.assert_allclose(table.sums[k, 0, 1:], own.sum(axis=0), atol=1e-10)
-
-
-@pytest.mark.parametrize("rough", [False, True])
-def test_each_ridge_has_its_own_model_whatever_was_solved_before(rough):
-    rows = FloatRows(MAPS["waves"], as_rows(X), NONE)
-    problem = rows.problem(rows.table(Y, np.arange(N)), rough=rough)
-    ridges = (1.0, 1e-2, 1.0)
-    found = [problem.solve(ridge) for ridge in ridges]
-    np.testing.assert_array_equal(found[0], found[2])
-    Z = MAPS["waves"].transform(X)
-    C = np.cov(Z[Y > 0].T, bias=True) + np.cov(Z[Y < 0].T, bias=True)
-    u = Z[Y > 0].mean(axis=0) - Z[Y < 0].mean(axis=0)
-    unit = Z.var(axis=0).mean()
-    for ridge, w in zip(ridges, found, strict=True):
-        v = np.linalg.solve(C + np.outer(u, u) + ridge * unit * np.eye(64), u)
-        # Single precision, times the condition number of the ridge.
-        error = 1e-5 / ridge if rough else 1e-9
-        np.testing.assert_allclose(w, v, atol=error * np.abs(v).max())
-
-
-def test_the_problem_of_all_examples_can_be_asked_for_twice():
-    rows, fold = as_rows(X), np.arange(N) % 5
-    judged = JudgedMap(MAPS["waves"], rows, Y, NONE, fold, 1)
-    floats = FloatRows(MAPS["waves"], rows, NONE)
-    expected = floats.problem(floats.table(Y, np.arange(N))).solve(1e-2)
-    one, other = judged.problem(), judged.problem()
-    for problem in (one, other, one):
-        np.testing.assert_allclose(problem.solve(1e-2), expected, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])

@@ -57,19 +57,6 @@ def test_a_late_name_was_zero_before(at, data):
     assert roc_auc(y, [late.score_one(x) for x in as_dicts(X, [0] * 5)]) > 0.8
 
 
-def test_asking_in_between_changes_nothing_while_names_come(data, rng):
-    X, y = data
-    X = np.hstack([X, rng.normal(size=(1200, 75))])
-    rows = as_dicts(X, np.sort(rng.integers(0, 1100, 80)))
-    quiet, asked = learn(NamedLearner(), rows, y), NamedLearner()
-    for k, (x, label) in enumerate(zip(rows, y.tolist(), strict=True)):
-        asked.learn_one(x, label)
-        if k % 37 == 0:
-            assert list(asked.coefficients) == list(asked.feature_names)
-    assert values(asked).tobytes() == values(quiet).tobytes()
-    assert asked.half_life == quiet.half_life
-
-
 def test_a_stream_that_turns_round_is_followed(rng):
     X = rng.normal(size=(4000, 3))
     sign = np.where(np.arange(4000) < 2000, 1.0, -1.0)
@@ -116,17 +103,6 @@ def test_a_learner_that_outgrows_its_moments_goes_on(data, rng):
     model = learner.to_model()
     assert model.half_life_ == np.inf
     assert model.step_size_ is not None
-
-
-def test_where_it_outgrows_them_does_not_depend_on_who_asks(data, rng):
-    X, y = data
-    wide = [{**x, **{f"w{j}": 1.0 for j in rng.integers(0, 1000, 2)}} for x in as_dicts(X, [0] * 5)]
-    quiet, asked = learn(NamedLearner(), wide, y), NamedLearner()
-    for k, (x, label) in enumerate(zip(wide, y.tolist(), strict=True)):
-        asked.learn_one(x, label)
-        if k % 11 == 0:
-            assert asked.coefficients
-    np.testing.assert_allclose(values(asked), values(quiet), rtol=1e-9, atol=1e-14)
 
 
 @pytest.mark.parametrize("scaling", ["auto", None])

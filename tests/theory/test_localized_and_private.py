@@ -25,8 +25,6 @@ from pairlearn.theory import (
     private_nonsmooth_excess,
     private_nonsmooth_schedule,
     private_schedule,
-    private_single_pass_excess,
-    private_single_pass_step_size,
     stage_sizes,
 )
 from pairlearn.validation import AssumptionWarning
@@ -152,11 +150,6 @@ def test_recommended_scales_are_best():
     assert value <= min(
         private_nonsmooth_excess(problem, locality=f * locality) for f in (0.5, 0.95, 1.05, 2)
     )
-    eta = private_single_pass_step_size(problem)
-    value = private_single_pass_excess(problem, step_size=eta)
-    assert value <= min(
-        private_single_pass_excess(problem, step_size=f * eta) for f in (0.5, 0.95, 1.05, 2)
-    )
 
 
 def test_rates_of_the_private_bounds():
@@ -170,20 +163,6 @@ def test_rates_of_the_private_bounds():
         assert bound(problem_of(10**5, epsilon=0.5)) > bound(base)
         assert bound(problem_of(10**5, n_features=50)) > bound(base)
         assert bound(problem_of(10**5, delta=1e-7)) > bound(base)
-
-
-def test_one_pass_is_better_for_few_examples_and_localization_for_many():
-    """One release: of order d^(1/4) / sqrt(n epsilon) once the noise rules, slope -1/2."""
-
-    def one_pass(n):
-        problem = problem_of(n)
-        eta = private_single_pass_step_size(problem)
-        return private_single_pass_excess(problem, step_size=eta)
-
-    assert one_pass(10**3) < private_excess(problem_of(10**3))
-    assert one_pass(10**5) > private_excess(problem_of(10**5))
-    sizes = [10**4, 10**5, 10**6]
-    assert fitted_slope(sizes, [one_pass(n) for n in sizes]) == pytest.approx(-0.5, abs=0.01)
 
 
 def test_algorithm_3_stays_below_its_bound():

@@ -28,8 +28,7 @@ from pairlearn.theory.optimization import (
     strongly_convex_gap,
     strongly_convex_gap_with_confidence,
 )
-from pairlearn.theory.private import private_single_pass_excess
-from pairlearn.theory.sensitivity import gaussian_noise_scale, sensitivity_with_confidence
+from pairlearn.theory.sensitivity import sensitivity_with_confidence
 from pairlearn.validation import AssumptionWarning
 
 
@@ -98,17 +97,6 @@ def test_theorem_9():
     wanted = 20 * 19 * 9 / (2 * mu) + 24 * L * 9 * t / mu**2 + 32 * L**2 * 9 * h / mu**3
     found = pl_gap(t, smoothness=L, pl_constant=mu, gradient_moment=3.0, offset=20.0)
     assert found == pytest.approx(wanted / ((t + 20) * (t + 19)), rel=1e-12)
-
-
-def test_one_pass_with_noise_at_its_end():
-    # T = n - 1 steps, of which the first has no step before it; a sensitivity of 4 G eta.
-    eta, n = 0.02, 40
-    sigma = gaussian_noise_scale(
-        4 * 2.0 * eta, epsilon=0.7, delta=1e-3, sensitivity_is_certain=True
-    )
-    wanted = 9.0 / (2 * eta * (n - 1)) + (3 - 2 / (n - 1)) * 4.0 * eta / 2
-    wanted += 2.0 * math.sqrt(5) * sigma
-    assert private_single_pass_excess(problem(n), step_size=eta) == pytest.approx(wanted)
 
 
 def test_lemma_8():

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,6 +22,8 @@ _WHAT = (
     "entropy-groups", "ratings", "ratings-groups", "continual", "continual-groups", "evaluation",
     "curve", "selection", "evaluation-groups", "curve-groups", "selection-groups", "program",
 )  # fmt: skip
+_RELATION = click.Choice(["replace", "add_remove"])
+_UNIT = click.Choice(["example", "person"])
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -36,8 +40,8 @@ def command() -> None:
     """
 
 
-def _above_zero(most: float | None = None) -> click.FloatRange:
-    return click.FloatRange(0, most, min_open=True, max_open=most is not None)
+_POSITIVE = click.FloatRange(0, min_open=True)
+_FRACTION = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 @command.command("plan")
@@ -46,18 +50,18 @@ def _above_zero(most: float | None = None) -> click.FloatRange:
               help="Number of features.")  # fmt: skip
 @click.option("--persons", type=click.IntRange(2),
               help="Number of persons, to protect a person with all rows.")  # fmt: skip
-@click.option("--epsilon", type=_above_zero(),
+@click.option("--epsilon", type=_POSITIVE,
               help="The privacy parameter; by default the smallest one within "
                    "--largest-loss.")  # fmt: skip
-@click.option("--delta", type=_above_zero(1), help="Failure probability; by default from the rows.")
+@click.option("--delta", type=_FRACTION, help="Failure probability; by default from the rows.")
 @click.option("--range", "ends", type=click.FloatRange(), nargs=2, metavar="LOWER UPPER",
               help="Public bounds of a typical feature.")  # fmt: skip
-@click.option("--spread", type=_above_zero(), help="Its standard deviation, a guess.")
+@click.option("--spread", type=_POSITIVE, help="Its standard deviation, a guess.")
 @click.option("--best-auc", type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
               default=0.8, show_default=True, help="AUC without privacy, a guess.")  # fmt: skip
-@click.option("--positives", type=_above_zero(1), default=0.5, show_default=True,
+@click.option("--positives", type=_FRACTION, default=0.5, show_default=True,
               help="Share of positive examples, a guess.")  # fmt: skip
-@click.option("--largest-loss", type=_above_zero(), default=0.02, show_default=True,
+@click.option("--largest-loss", type=_POSITIVE, default=0.02, show_default=True,
               help="Loss of AUC that is still useful.")  # fmt: skip
 @json_option
 def plan_command(
@@ -108,7 +112,7 @@ def plan_command(
 
 @command.command("certify")
 @read_argument("model")
-@click.option("--delta", type=_above_zero(1), help="Also say which epsilon holds at this delta.")
+@click.option("--delta", type=_FRACTION, help="Also say which epsilon holds at this delta.")
 @json_option
 def certify_command(model: str, delta: float | None, as_json: bool) -> None:
     r"""Print the certificate in a model file, and check its accounting.
@@ -121,23 +125,8 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
       pairlearn privacy certify model.safetensors
       pairlearn privacy certify model.safetensors --delta 1e-9 --json
     """
-    certificate, problems = _certificate_in(model)
-    values: dict[str, Any] = {**certificate.to_dict(), "problems": problems}
-    text = certificate.statement()
-    if delta is not None:
-        epsilon = certificate.epsilon_at(delta)
-        values["epsilon_at"] = {"delta": delta, "epsilon": None if math.isinf(epsilon) else epsilon}
-        shown = "nothing is promised" if math.isinf(epsilon) else f"epsilon = {epsilon:.6g}"
-        text += f"\nAt delta = {delta:g}: {shown}."
-    emit(values, "\n".join([text, *(f"PROBLEM: {p}" for p in problems)]), as_json=as_json)
-    if problems:
-        raise click.exceptions.Exit(1)
-
-
-def _certificate_in(model: str) -> tuple[Any, list[str]]:
-    """Return the certificate in a model file, and the problems of its accounting."""
     from pairlearn.models import ModelFileError, read_model
-    from pairlearn.privacy.accounting.certificate import Certificate, accounting_problems
+    from pairlearn.privacy import Certificate, accounting_problems
 
     record = read_model(model, allow_unregistered=True)
     if record.certificate is None:
@@ -149,7 +138,21 @@ def _certificate_in(model: str) -> tuple[Any, list[str]]:
         problems = accounting_problems(certificate)
     except (KeyError, TypeError, ZeroDivisionError) as error:
         raise ModelFileError(f"the certificate in {model} cannot be read ({error!r}).") from None
-    return certificate, problems
+    values: dict[str, Any] = {**certificate.to_dict(), "problems": problems}
+    text = certificate.statement()
+    if delta is not None:
+        epsilon = certificate.epsilon_at(delta)
+        values["epsilon_at"] = {"delta": delta, "epsilon": None if math.isinf(epsilon) else epsilon}
+        shown = "nothing is promised" if math.isinf(epsilon) else f"epsilon = {epsilon:.6g}"
+        text += f"\nAt delta = {delta:g}: {shown}."
+    _emit(values, [text, *(f"PROBLEM: {p}" for p in problems)], as_json, not problems)
+
+
+def _emit(values: Mapping[str, Any], lines: list[str], as_json: bool, good: bool = True) -> None:
+    """Print a result; exit status 1 if it is not good."""
+    emit(values, "\n".join(lines), as_json=as_json)
+    if not good:
+        raise click.exceptions.Exit(1)
 
 
 @command.command("audit")
@@ -162,20 +165,20 @@ def _certificate_in(model: str) -> tuple[Any, list[str]]:
 @click.option("--mechanism", default="statistics", show_default=True,
               type=Named(f"{_MECHANISMS}.MECHANISMS"),
               help="The mechanism of --what fit.")  # fmt: skip
-@click.option("--epsilon", type=_above_zero(), default=1.0, show_default=True,
+@click.option("--epsilon", type=_POSITIVE, default=1.0, show_default=True,
               help="The claim to attack.")  # fmt: skip
-@click.option("--delta", type=_above_zero(1), default=1e-3, show_default=True,
+@click.option("--delta", type=_FRACTION, default=1e-3, show_default=True,
               help="Failure probability of the claim.")  # fmt: skip
 @click.option("--n", "rows", type=click.IntRange(4), default=32, show_default=True,
               help="Number of examples, or of persons; --what narrowing has as many as it "
                    "needs.")  # fmt: skip
 @click.option("--d", "features", type=click.IntRange(1), default=2, show_default=True,
               help="Number of features.")  # fmt: skip
-@click.option("--neighbours", type=click.Choice(["replace", "add_remove"]), default="replace",
-              show_default=True, help="Which data sets are neighbours.")  # fmt: skip
+@click.option("--neighbours", type=_RELATION, default="replace", show_default=True,
+              help="Which data sets are neighbours.")  # fmt: skip
 @click.option("--runs", type=click.IntRange(8), default=2_000, show_default=True,
               help="Runs on each of two neighbouring data sets.")  # fmt: skip
-@click.option("--confidence", type=_above_zero(1), default=0.99, show_default=True,
+@click.option("--confidence", type=_FRACTION, default=0.99, show_default=True,
               help="Probability with which a sound function passes.")  # fmt: skip
 @json_option
 def audit_command(
@@ -213,30 +216,20 @@ def audit_command(
             f"--what {what} has no proof for --neighbours {claim['neighbours']}; with it there "
             f"are {', '.join(known)}."
         )
-    results = [
-        audit_entry(known[name], n_runs=runs, confidence=confidence)
-        for name in (known if what == "all" else [what])
-    ]
-    values = [_audit_values(result) for result in results]
-    text = "\n\n".join(result.statement() for result in results)
+    names = list(known) if what == "all" else [what]
+    results = [audit_entry(known[name], n_runs=runs, confidence=confidence) for name in names]
     passed = all(result.passed for result in results)
-    emit(
-        {"audits": values, "passed": passed} if what == "all" else values[0], text, as_json=as_json
-    )
-    if not passed:
-        raise click.exceptions.Exit(1)
+    values = [_audit_values(result) for result in results]
+    _emit(
+        {"audits": values, "passed": passed} if what == "all" else values[0],
+        ["\n\n".join(result.statement() for result in results)], as_json, passed,
+    )  # fmt: skip
 
 
 def _audit_values(result: Any) -> dict[str, Any]:
     """Return a result as plain values."""
-    values = {**asdict(result), "passed": result.passed}
-    for part in ("public", "releases"):
-        if values[part] is not None:
-            # The result already states what these fields say about the noise.
-            values[part] = {k: v for k, v in values[part].items() if not k.startswith("noise")}
-    if math.isinf(values["noise_upper"]):
-        values["noise_upper"] = None
-    return values
+    noise = None if math.isinf(result.noise_upper) else result.noise_upper
+    return {**asdict(result), "passed": result.passed, "noise_upper": noise}
 
 
 @command.group("ledger", context_settings=_SETTINGS)
@@ -251,14 +244,10 @@ def ledger_command() -> None:
     """
 
 
-_RELATION = click.Choice(["replace", "add_remove"])
-_UNIT = click.Choice(["example", "person"])
-
-
 @ledger_command.command("create")
 @click.argument("path", type=OutputPath())
-@click.option("--epsilon", type=_above_zero(), required=True, help="The budget's epsilon.")
-@click.option("--delta", type=_above_zero(1), required=True, help="The budget's delta.")
+@click.option("--epsilon", type=_POSITIVE, required=True, help="The budget's epsilon.")
+@click.option("--delta", type=_FRACTION, required=True, help="The budget's delta.")
 @click.option("--neighbours", type=_RELATION, default="replace", show_default=True,
               help="Which data sets are neighbours.")  # fmt: skip
 @click.option("--unit", type=_UNIT, default="example", show_default=True,
@@ -275,12 +264,8 @@ def create_command(path: str, as_json: bool, **budget: Any) -> None:
       pairlearn privacy ledger create patients.ledger --epsilon 1 --delta 1e-6
       pairlearn privacy ledger create visits.ledger --epsilon 1 --delta 1e-6 --unit person
     """
-    from pathlib import Path
+    from pairlearn.privacy import PrivacyLedger
 
-    from pairlearn.privacy.accounting.ledger import PrivacyLedger
-
-    if budget["rows_per_person"] is not None and budget["unit"] != "person":
-        raise click.UsageError("--rows-per-person belongs to --unit person.")
     if Path(path).exists():
         raise click.UsageError(
             f"{path} exists; look at it with pairlearn privacy ledger show {path}, or use another "
@@ -297,10 +282,8 @@ def _facts(ledger: Any) -> dict[str, Any]:
 def _budget_line(ledger: Any) -> str:
     budget = ledger.budget
     about = f" Data: {budget.data}." if budget.data else ""
-    return (
-        f"Budget: epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for {ledger.protects}."
-        f"{about}"
-    )
+    claim = f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}"
+    return f"Budget: {claim}, for {ledger.protects}.{about}"
 
 
 @ledger_command.command("show")
@@ -314,7 +297,7 @@ def show_command(path: str, as_json: bool) -> None:
       pairlearn privacy ledger show patients.ledger
       pairlearn privacy ledger show patients.ledger --json
     """
-    from pairlearn.privacy.accounting.ledger import PrivacyLedger
+    from pairlearn.privacy import PrivacyLedger
 
     ledger = PrivacyLedger.open(path)
     spent, left = ledger.spent_epsilon, ledger.remaining_mu
@@ -335,9 +318,9 @@ def show_command(path: str, as_json: bool) -> None:
 
 @ledger_command.command("check")
 @read_argument("path")
-@click.option("--mu", type=_above_zero(), help="Would a release with this mu fit?")
-@click.option("--epsilon", type=_above_zero(), help="Would a release with this epsilon fit?")
-@click.option("--delta", type=_above_zero(1), help="The delta that belongs to --epsilon.")
+@click.option("--mu", type=_POSITIVE, help="Would a release with this mu fit?")
+@click.option("--epsilon", type=_POSITIVE, help="Would a release with this epsilon fit?")
+@click.option("--delta", type=_FRACTION, help="The delta that belongs to --epsilon.")
 @click.option("--neighbours", type=_RELATION,
               help="The relation of that release; by default the ledger's.")  # fmt: skip
 @click.option("--unit", type=_UNIT,
@@ -364,8 +347,7 @@ def check_command(
       pairlearn privacy ledger check patients.ledger --epsilon 0.5 --delta 1e-6
       pairlearn privacy ledger check visits.ledger --mu 0.1 --unit example
     """
-    from pairlearn.privacy.accounting.gaussian import mu_of
-    from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
+    from pairlearn.privacy import BudgetExceededError, PrivacyLedger, mu_of
 
     if mu is not None and epsilon is not None:
         raise click.UsageError("--mu and --epsilon are two ways of asking; give one of them.")
@@ -383,14 +365,12 @@ def check_command(
         if mu is None and delta is not None and epsilon is not None:
             mu, epsilon = mu_of(epsilon, delta), None
         try:
-            price = {"mu": mu or 0.0, "epsilon": epsilon or 0.0}
-            known = copy.budget
-            kind = {"neighbours": neighbours or known.neighbours, "unit": unit or known.unit}
-            copy.spend("the release", **price, **kind)  # type: ignore[arg-type]
+            copy.spend(
+                "the release", mu=mu or 0.0, epsilon=epsilon or 0.0, unit=unit or copy.budget.unit,
+                neighbours=neighbours or copy.budget.neighbours,
+            )  # fmt: skip
             said += " The release fits."
         except BudgetExceededError as error:
             said, fits = f"{said} The release would exceed the budget: {error}", False
     values = {"fits": fits, "spent_epsilon": copy.spent_epsilon, "unit": copy.budget.unit}
-    emit(values, said, as_json=as_json)
-    if not fits:
-        raise click.exceptions.Exit(1)
+    _emit(values, [said], as_json, fits)

@@ -256,22 +256,7 @@ class Metric(ABC):
     def __call__(
         self, y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None = None
     ) -> float:
-        """Return the value.
-
-        Parameters
-        ----------
-        y : array-like of shape (n,)
-            Labels; of two, the larger one is positive.
-        scores : array-like
-            Finite scores, larger for examples that look positive.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative weights; an example of weight zero counts as absent.
-
-        Returns
-        -------
-        float
-            The value of the metric.
-        """
+        """Return the value; `y`, `scores` and `sample_weight` are those of `interval`."""
         return self._measured(y, {"scores": scores}, sample_weight)[1][0].value
 
     def interval(
@@ -390,6 +375,9 @@ class TwoClassMetric(Metric):
     >>> Accuracy()([0, 0, 1, 1], [-1.0, 2.0, 1.0, 3.0])
     0.75
     """
+
+    def _members(self, labels: NDArray[Any]) -> NDArray[np.intp]:
+        return is_positive(labels).astype(np.intp)
 
     def measure(self, labels: NDArray[Any], scores: Vector, weight: Vector) -> Measured:
         """Return the value and the influences."""

@@ -150,8 +150,7 @@ class Scorer:
         """Return the scores, pair scores or probabilities that the metric needs."""
         metric = self.metric
         many = isinstance(metric, HandTill)
-        by_pairs = isinstance(metric, HandTill) and metric.pairs
-        if by_pairs:
+        if isinstance(metric, HandTill) and metric.pairs:
             if not hasattr(estimator, "pair_scores"):
                 raise TypeError(
                     f"HandTill(pairs=True) needs pair_scores, which {type(estimator).__name__} "
@@ -162,10 +161,9 @@ class Scorer:
         if isinstance(metric, ExpectedCost) and not metric.threshold and len(classes) == 2:
             # What the estimator decides, which may not be at 0: a tuned threshold, a forest.
             return np.where(np.asarray(estimator.predict(X)) == classes[1], 1.0, -1.0)
-        wants_probabilities = metric.of_probabilities or many
-        if not wants_probabilities and hasattr(estimator, "decision_function"):
-            return estimator.decision_function(X)
-        if hasattr(estimator, "predict_proba"):
+        has_scores = hasattr(estimator, "decision_function")
+        prefers = metric.of_probabilities or many or not has_scores
+        if prefers and hasattr(estimator, "predict_proba"):
             probabilities = np.asarray(estimator.predict_proba(X))
             if isinstance(metric, ExpectedCost) and not 0.0 < metric.threshold < 1.0:
                 raise ValueError(
@@ -179,7 +177,7 @@ class Scorer:
                 f"{type(metric).__name__} needs predict_proba, which {type(estimator).__name__} "
                 "does not have; calibrate it first."
             )
-        if hasattr(estimator, "decision_function"):
+        if has_scores:
             return estimator.decision_function(X)
         orders = not isinstance(metric, ExpectedCost)  # a cost needs a cut
         if orders and not len(classes) and hasattr(estimator, "predict"):

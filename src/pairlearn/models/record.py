@@ -140,7 +140,8 @@ class ModelRecord:
             object.__setattr__(self, name, value)
 
         _check_name(self.estimator, "estimator")
-        _check_name(self.library_version or "none", "library_version")
+        if self.library_version != "":
+            _check_name(self.library_version, "library_version")
         for name in ("arrays", "parameters", "provenance", "certificate"):
             value = getattr(self, name)
             if value is None and name == "certificate":

@@ -2,10 +2,10 @@
 """Private pairwise learning: begin with `PrivateAUCClassifier.fit` and follow what it calls.
 
 `records` reads private data cell by cell, `release` is the one door to noise (paid for by the
-ledger of `accounting`), `mechanisms` learn from noisy releases, `bounds` finds
-bounds, `public_maps` makes maps of public numbers, `votes`, `evaluation` and `selection` answer
-other questions, and `audit` attacks all of it. Each claim has a lemma in
-``docs/privacy/lemmas.md``. `recipes` holds the paper's own private algorithms.
+ledger of `accounting`), `bounds` narrows or finds bounds, `public_maps` makes maps of public
+numbers, `mechanisms` learn from noisy releases, `votes` and `evaluation` answer other questions,
+and `audit` attacks all of it. Each claim has a lemma in ``docs/privacy/lemmas.md``. `recipes` holds
+the paper's own private algorithms.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ __getattr__, __dir__, __all__ = door(
         "audit.neighbours": "neighbouring_tables",
         "audit.public": "audit_entry",
         "bounds": "PrivateBounds find_bounds",
-        "evaluation": "PrivateAUC PrivateROC private_roc_auc private_roc_curve",
+        "evaluation": "PrivateAUC PrivateROC private_roc_auc private_roc_curve scores_of_each "
+        "select_privately",
         "mechanisms.all_pairs": "AllPairsGradient",
         "mechanisms.base": "Mechanism PrivateFit PublicSetting certify",
         "mechanisms.by_name": "MECHANISMS get_mechanism",
@@ -35,7 +36,5 @@ __getattr__, __dir__, __all__ = door(
         "planner": "PrivacyPlan expected_auc plan",
         "recipes": "PRIVATE_RECIPES",
         "release": "release_vector",
-        "scores_of_each": "scores_of_each",
-        "selection": "select_privately",
     },
 )

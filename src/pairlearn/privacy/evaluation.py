@@ -1,33 +1,41 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Evaluate a fixed model on private examples: AUC and ROC curve with valid intervals.
+"""Evaluate fixed models on private examples: AUC and ROC curve with valid intervals, and a choice.
 
 The AUC comes from a noisy (U/(n - 1), sqrt(3/4) n_+), where n_+ of n examples are positive and
 U = (AUC - 1/2) n_+ (n - n_+). The ROC curve comes from noisy counts of the scores of each class
 between public thresholds. Lemma 13 in ``docs/privacy/lemmas.md`` proves the sensitivities, 1 and
 sqrt(2), and derives the intervals. With `groups`, each person counts as one example, the average of
 his or her rows; lemma 19 shows that the bounds then hold for a person with all rows.
+
+A choice among models uses the share of correctly ordered pairs among n (n - 1), which ranks models
+as AUC does and has sensitivity 1/n. *Permute and flip* (McKenna and Sheldon, 2020) visits the
+models in a random order and takes the first whose coin, with probability
+exp(-epsilon n (max u - u_c) / 2), shows heads (lemma 10).
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics.auc import doubled_wins, doubled_wins_weighted
+from pairlearn.metrics.auc import doubled_wins_weighted
 from pairlearn.privacy.accounting.certificate import Certificate, cautions_about
 from pairlearn.privacy.accounting.gaussian import check_epsilon, mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import relative_slack
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import WHOLE, shares
-from pairlearn.privacy.records import read_labels, read_numbers
+from pairlearn.privacy.records import is_label, read_labels, read_numbers, read_table
 from pairlearn.privacy.release import paid_noise, release_vector
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_fraction
+from pairlearn.validation import check_fraction, check_positive
 
 #: Step of the grid of rates and areas; an interval is one step wider at each end.
 _STEP = 1e-4
@@ -141,24 +149,24 @@ def private_roc_auc(
     values = np.nan_to_num(read_numbers("scores", scores))
     n = len(values)
     positive = read_labels(y, _two(labels), n) == 1
-    weight, n = (None, n) if groups is None else shares(groups, n)
-    unit = "example" if groups is None else "person"
+    weight, n, whole, unit = _weighed(groups, n)
     query = _Query(n, unit, epsilon, delta, confidence)
     noise = query.pay(ledger, "AUC", random_state)
-    if weight is None:
-        above, below = np.sort(values[positive]), np.sort(values[~positive])
-        n_positive = float(len(above))
-        centred = 0.5 * doubled_wins(above, below) - 0.5 * len(above) * len(below)
-    else:
-        total, ahead = int(weight.sum()), int(weight[positive].sum())
-        n_positive = ahead / WHOLE
-        doubled = doubled_wins_weighted(values, positive, weight)
-        centred = (doubled - ahead * (total - ahead)) / (2 * WHOLE**2)
-    exact = np.array([centred / _most_wins(n, unit), math.sqrt(0.75) * n_positive])
+    total, ahead = int(weight.sum()), int(weight[positive].sum())
+    doubled = doubled_wins_weighted(values, positive, weight)
+    centred = (doubled - ahead * (total - ahead)) / (2 * whole**2)
+    exact = np.array([centred / _most_wins(n, unit), math.sqrt(0.75) * ahead / whole])
     noisy, certificate = query.release(exact, "centred wins and positives", 1.0, noise)
     scale = certificate.releases[0].noise_scale
     intervals = auc_intervals(noisy, n, scale=scale, confidence=confidence, unit=unit)
     return PrivateAUC(*intervals, confidence, certificate)
+
+
+def _weighed(groups: Any, n: int) -> tuple[NDArray[np.int64], int, int, str]:
+    """Return the weight of each row, the number of units, the weight of one, and what it is."""
+    if groups is None:
+        return np.ones(n, dtype=np.int64), n, 1, "example"
+    return *shares(groups, n), WHOLE, "person"
 
 
 def _most_wins(n: int, unit: str) -> float:
@@ -247,8 +255,7 @@ def private_roc_curve(
     n = len(values)
     positive = read_labels(y, _two(labels), n) == 1
     # Whole numbers below 2^53: the sums are exact.
-    weight, n = (np.ones(n), n) if groups is None else shares(groups, n)
-    whole, unit = (1, "example") if groups is None else (WHOLE, "person")
+    weight, n, whole, unit = _weighed(groups, n)
     query = _Query(n, unit, epsilon, delta, confidence)
     noise = query.pay(ledger, "ROC curve", random_state)
     bins = np.searchsorted(cuts, values, side="right")
@@ -346,3 +353,140 @@ def _hull(values: Vector, inside: Mask) -> tuple[float, float]:
     if not len(places):
         return 0.0, 1.0
     return max(0.0, float(values[places[0]]) - _STEP), min(1.0, float(values[places[-1]]) + _STEP)
+
+
+def select_privately(
+    scores: ArrayLike, signs: ArrayLike, *, epsilon: float, ledger: PrivacyLedger | None = None,
+    groups: Any = None,
+) -> int:  # fmt: skip
+    """Choose one of several models by their AUC on private examples, with epsilon-DP.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n, k)
+        Scores of k models on held-out private examples.
+    signs : array-like of shape (n,)
+        +1 for positive examples; any other value is negative.
+    epsilon : float
+        The privacy cost, with delta = 0 and one example replaced, or one person with `groups`.
+    ledger : PrivacyLedger, optional
+        Records the cost before the data are read.
+    groups : array-like of shape (n,), optional
+        The person of each row. The guarantee then protects a person with all rows. Each person has
+        the same weight, and the number of persons is public.
+
+    Returns
+    -------
+    int
+        The index of the chosen model.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> signs = np.where(rng.random(2000) < 0.5, 1, -1)
+    >>> good = signs + rng.normal(size=2000)
+    >>> select_privately(np.stack([-good, good], axis=1), signs, epsilon=1.0)
+    1
+    """
+    price = Fraction(check_positive("epsilon", epsilon))
+    table = np.nan_to_num(read_table(scores, name="scores"))
+    positive = is_label(signs, 1, len(table))
+    weight, n, whole, unit = _weighed(groups, len(table))
+    what = f"selection among {table.shape[1]} models"
+    source = paid_noise(ledger, what, epsilon=epsilon, unit=unit)
+    wins = [doubled_wins_weighted(column, positive, weight) for column in table.T]
+    # A replaced example changes n - 1 pairs, and wins are counted in halves of a pair.
+    changed = max(1, n - 1) if groups is None else max(Fraction(1, 4), n - Fraction(3, 4))
+    most = 2 * whole**2 * Fraction(changed)
+    best = max(wins)
+    for model in source.permutation(len(wins)).tolist():
+        # epsilon (max u - u_c) / 2, with u in units of its sensitivity.
+        exponent = price * (best - wins[model]) / (2 * most)
+        if source.accept(exponent.numerator, exponent.denominator):
+            return int(model)
+    raise AssertionError("the best model is always accepted.")
+
+
+#: Rows of a table that is scored.
+_TOGETHER = 256
+
+
+def scores_of_each(model: Any, X: Any) -> Vector:
+    """Return the scores of private rows, of which no other row changes the last digit.
+
+    A product of matrices rounds a row by its place in the table and by the number of rows. So one
+    person more may break ties of others, and move a private AUC by more than its noise is for;
+    lemma 19 needs the score of a row to be its own. Here all tables have one size, the place of a
+    row follows from its content, and equal rows are scored once.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model with `decision_function`.
+    X : ndarray or sparse array of shape (n, d)
+        The rows, of which each must be made without the others. Columns are those of the model, in
+        its order; a data frame is refused, since its names would not be compared.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Scores as of ``model.decision_function(X)``, but for rounding.
+
+    Examples
+    --------
+    >>> from pairlearn import AUCClassifier
+    >>> from pairlearn.privacy import scores_of_each
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> model = AUCClassifier(random_state=0).fit(X, X[:, 0] > 0.5)
+    >>> np.allclose(scores_of_each(model, X), model.decision_function(X))
+    True
+    >>> bool((scores_of_each(model, X[7:]) == scores_of_each(model, X)[7:]).all())
+    True
+    """
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+    elif isinstance(X, np.ndarray):
+        X = np.ascontiguousarray(X)
+    else:
+        raise TypeError(
+            f"X must be an array or a sparse array, got {type(X).__name__}; of a data frame pass "
+            "X[model.feature_names_in_].to_numpy()."
+        )
+    if X.ndim != 2:
+        raise ValueError(f"X must have rows and columns, got {X.ndim} dimensions.")
+    contents = _contents(X)
+    known: dict[bytes, int] = {}
+    which = [known.setdefault(content, len(known)) for content in contents]
+    if not known:
+        return np.empty(0)
+    rows = np.unique(which, return_index=True)[1]  # the first row of each content
+    places = np.array([int.from_bytes(content[:2], "little") % _TOGETHER for content in known])
+    # The rows of a place are in one table each.
+    order = np.argsort(places, kind="stable")
+    counts = np.bincount(places, minlength=_TOGETHER)
+    tables = np.empty(len(rows), dtype=np.int64)
+    tables[order] = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    members = np.full((tables.max() + 1, _TOGETHER), -1)
+    members[tables, places] = np.arange(len(rows))
+    scores = np.empty(len(rows))
+    for table in members:
+        filled = table >= 0
+        # What stands where there is no row makes no difference to the others.
+        found = model.decision_function(X[rows[np.where(filled, table, table[filled][0])]])
+        if np.ndim(found) != 1:
+            raise ValueError(
+                f"{type(model).__name__} has {np.shape(found)[1]} scores for each row, and an AUC "
+                "is of one; take a model of two classes."
+            )
+        scores[table[filled]] = found[filled]
+    return np.asarray(scores[which])
+
+
+def _contents(X: Any) -> list[bytes]:
+    """Return a digest of each row."""
+    if hasattr(X, "indptr"):
+        parts = pairwise(X.indptr.tolist())
+        rows = (X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in parts)
+    else:
+        rows = (row.tobytes() for row in X)
+    return [hashlib.blake2b(row, digest_size=16).digest() for row in rows]

@@ -16,15 +16,14 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pairlearn.restored import restored_count, restored_number
 from pairlearn.streams.readers.base import bucket_of
 from pairlearn.tables.dates import ORDERS, parse_date
-from pairlearn.tables.kinds import Decision
+from pairlearn.tables.kinds import UNUSED, Decision, decide
 from pairlearn.tables.series import gaps, known_texts, read_days, read_each, read_numbers
 from pairlearn.tables.values import LONGEST_UNIT, STYLES, yes_or_no
 from pairlearn.typing import Mask
@@ -61,10 +60,42 @@ _WHOLE = re.compile(r"(-?[0-9]+)\.0+")
 Entries = tuple[Any, Any, Any]
 
 
+def _saved(test: Callable[[Any], bool], what: str) -> Callable[[Mapping[str, Any], str], Any]:
+    """Return what checks an entry of a saved state, and gives a list as a tuple."""
+
+    def checked(state: Mapping[str, Any], name: str) -> Any:
+        value = state.get(name)
+        if not test(value):
+            raise ValueError(f"the saved {name} must be {what}, got {value!r:.60}.")
+        return tuple(value) if isinstance(value, list) else value
+
+    return checked
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= 1e300
+
+
+def _are_levels(value: Any) -> bool:
+    texts = isinstance(value, list) and all(isinstance(v, str) and v for v in value)
+    return texts and len(set(value)) == len(value)
+
+
+def _are_places(value: Any) -> bool:
+    whole = isinstance(value, list) and all(type(k) is int and 0 <= k < _TEXT_WIDTH for k in value)
+    return value is None or (whole and sorted(set(value)) == value)
+
+
+saved_flag = _saved(lambda value: isinstance(value, bool), "true or false")
+_saved_number = _saved(_is_number, "a finite number")
+
+
 class ColumnEncoder(ABC):
     """Encode one column. `missing` is "auto", "indicator", "refuse" or a number to fill in."""
 
     kind: ClassVar[str]
+    #: The fitted values that a model file holds, with what returns each after a check.
+    saved: ClassVar[dict[str, Callable[[Mapping[str, Any], str], Any]]]
     #: What a value that cannot be read is not.
     unread: ClassVar[str] = "is not a number"
     #: The style of numbers or the order of dates, and the unit of numbers.
@@ -97,13 +128,15 @@ class ColumnEncoder(ABC):
     def features(self, values: Any) -> Iterator[Entries]:
         """Yield the nonzero features of the values, without the indicator."""
 
-    @abstractmethod
     def state(self) -> dict[str, Any]:
         """Return the fitted values as plain data."""
+        values = {name: getattr(self, name) for name in self.saved}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
-    @abstractmethod
     def restore(self, state: Mapping[str, Any]) -> None:
         """Check and load the output of `state`."""
+        for name, checked in self.saved.items():
+            setattr(self, name, checked(state, name))
 
     def absent(self, values: Any) -> Mask:
         """Return a mask of the missing values."""
@@ -147,6 +180,13 @@ class NumberColumn(ColumnEncoder):
     """A number; a missing one becomes the median."""
 
     kind = "number"
+    saved: ClassVar = {
+        "form": _saved(lambda value: value in STYLES, f"one of {', '.join(STYLES)}"),
+        "unit": _saved(lambda v: isinstance(v, str) and len(v) <= LONGEST_UNIT, "a short text"),
+        "nothing": _saved(lambda v: v is None or _is_number(v), "a finite number"),
+        "median": _saved_number,
+        "indicator": saved_flag,
+    }
 
     def __init__(
         self,
@@ -188,19 +228,6 @@ class NumberColumn(ColumnEncoder):
     def features(self, values: Any) -> Iterator[Entries]:
         yield np.arange(len(values)), 0, np.where(np.isnan(values), self.median, values)
 
-    def state(self) -> dict[str, Any]:
-        return {"form": self.form, "unit": self.unit, "nothing": self.nothing,
-                "median": self.median, "indicator": self.indicator}  # fmt: skip
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.form = saved_choice(state, "form", STYLES)
-        self.unit, nothing = state.get("unit", ""), state.get("nothing")
-        if not isinstance(self.unit, str) or len(self.unit) > LONGEST_UNIT:
-            raise ValueError(f"the saved unit of {self.name!r} must be a short text.")
-        self.nothing = None if nothing is None else saved_number(state, "nothing")
-        self.median = saved_number(state, "median")
-        self.indicator = saved_flag(state, "indicator")
-
     @property
     def describe_gaps(self) -> str:
         """How missing values are encoded."""
@@ -228,6 +255,15 @@ class DateColumn(ColumnEncoder):
 
     kind = "date"
     unread = "is not a date"
+    saved: ClassVar = {
+        "form": _saved(lambda value: value in ORDERS, f"one of {', '.join(ORDERS)}"),
+        "median": _saved_number,
+        "waves": _saved(
+            lambda v: isinstance(v, list) and [w for w in _WAVES if w in v] == v,
+            "some of year, week and day",
+        ),
+        "indicator": saved_flag,
+    }
 
     def __init__(self, name: str, missing: str | float = "auto", form: str = "ymd") -> None:
         super().__init__(name, missing)
@@ -260,19 +296,6 @@ class DateColumn(ColumnEncoder):
             yield rows, 2 * k + 1, np.sin(angle)
             yield rows, 2 * k + 2, np.cos(angle)
 
-    def state(self) -> dict[str, Any]:
-        return {"form": self.form, "median": self.median, "waves": list(self.waves),
-                "indicator": self.indicator}  # fmt: skip
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.form = saved_choice(state, "form", ORDERS)
-        self.median = saved_number(state, "median")
-        self.indicator = saved_flag(state, "indicator")
-        waves = state.get("waves")
-        if not isinstance(waves, list) or [w for w in _WAVES if w in waves] != waves:
-            raise ValueError("the saved waves must be some of year, week and day.")
-        self.waves = tuple(waves)
-
     @property
     def describe(self) -> str:  # type: ignore[override]
         """How the column is encoded."""
@@ -289,17 +312,28 @@ class CategoryColumn(ColumnEncoder):
 
     kind = "category"
     unread = "is not among its levels (unknown='ignore' accepts it)"
+    saved: ClassVar = {
+        "levels": _saved(_are_levels, "different texts"),
+        "other": saved_flag,
+        "indicator": saved_flag,
+    }
 
     def __init__(
         self, name: str, missing: str | float = "auto", levels: Sequence[str] | None = None
     ) -> None:
         super().__init__(name, missing)
         self._given = levels is not None
-        self._set_levels(tuple(levels or ()))
+        self.levels = tuple(levels or ())
         self.other = False
 
-    def _set_levels(self, levels: tuple[str, ...]) -> None:
-        self.levels = levels
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels that have a feature each."""
+        return self._levels
+
+    @levels.setter
+    def levels(self, levels: tuple[str, ...]) -> None:
+        self._levels = levels
         codes = list(enumerate(levels))
         self._codes = {level: k for k, level in codes}
         self._folded = {level.casefold(): k for k, level in reversed(codes)}
@@ -324,7 +358,7 @@ class CategoryColumn(ColumnEncoder):
             counts = _one_spelling(counts)
             frequent = [level for level, count in counts.items() if count >= least]
             frequent.sort(key=lambda level: (-counts[level], level))
-            self._set_levels(tuple(sorted(frequent[:_MOST_LEVELS])))
+            self.levels = tuple(sorted(frequent[:_MOST_LEVELS]))
         self.other = not self._given or len(self.levels) < len(counts)
         own = self.missing in ("auto", "indicator")
         self.indicator = bool(absent) and own and (absent >= _LEAST_ROWS or n < _FEW_ROWS)
@@ -349,18 +383,6 @@ class CategoryColumn(ColumnEncoder):
         if not self.levels or any(self._code(value) is not None for value in seen):
             return ""
         return next(iter(seen), "")
-
-    def state(self) -> dict[str, Any]:
-        return {"levels": list(self.levels), "other": self.other, "indicator": self.indicator}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        levels = state.get("levels")
-        if not isinstance(levels, list) or not all(isinstance(v, str) and v for v in levels):
-            raise ValueError(f"the saved levels of {self.name!r} must be texts.")
-        if len(set(levels)) != len(levels):
-            raise ValueError(f"the saved levels of {self.name!r} must be different.")
-        self._set_levels(tuple(levels))
-        self.other, self.indicator = saved_flag(state, "other"), saved_flag(state, "indicator")
 
     @property
     def describe(self) -> str:  # type: ignore[override]
@@ -401,6 +423,10 @@ class HashedColumn(ColumnEncoder):
 
     kind = "hashed"
     is_sparse = True
+    saved: ClassVar = {
+        "width": _saved(lambda v: type(v) is int and 2 <= v <= _MAX_WIDTH, "2 to 4194304"),
+        "indicator": saved_flag,
+    }
 
     def __init__(self, name: str, missing: str | float = "auto", width: int = _TEXT_WIDTH) -> None:
         super().__init__(name, missing)
@@ -424,13 +450,6 @@ class HashedColumn(ColumnEncoder):
         rows = np.flatnonzero(~np.isnan(buckets))
         yield rows, buckets[rows].astype(np.int64), 1.0
 
-    def state(self) -> dict[str, Any]:
-        return {"width": self.width, "indicator": self.indicator}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.width = restored_count(state, "width", minimum=2, maximum=_MAX_WIDTH)
-        self.indicator = saved_flag(state, "indicator")
-
     @property
     def describe(self) -> str:  # type: ignore[override]
         """How the column is encoded."""
@@ -445,6 +464,11 @@ class TextColumn(HashedColumn):
     """
 
     kind = "text"
+    saved: ClassVar = {
+        "width": _saved(lambda value: value == _TEXT_WIDTH, f"{_TEXT_WIDTH}"),
+        "indicator": saved_flag,
+        "kept": _saved(_are_places, "rising places"),
+    }
 
     def __init__(self, name: str, missing: str | float = "auto") -> None:
         super().__init__(name, missing)
@@ -471,7 +495,12 @@ class TextColumn(HashedColumn):
 
     def narrow(self) -> None:
         """Drop the features of rare words."""
-        self.kept, self.is_sparse = tuple(self._frequent), False
+        self.kept = tuple(self._frequent)
+
+    @property
+    def is_sparse(self) -> bool:  # type: ignore[override]
+        """Whether the column has many features, most of them zero."""
+        return self.kept is None
 
     def names(self) -> list[str]:
         places = range(self.width) if self.kept is None else self.kept
@@ -489,22 +518,6 @@ class TextColumn(HashedColumn):
         pairs = np.unique(np.column_stack([rows, at])[at >= 0], axis=0)
         yield pairs[:, 0], pairs[:, 1], 1.0
 
-    def state(self) -> dict[str, Any]:
-        return {**super().state(), "kept": None if self.kept is None else list(self.kept)}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        super().restore(state)
-        if self.width != _TEXT_WIDTH:
-            raise ValueError(f"the saved text {self.name!r} must have {_TEXT_WIDTH} buckets.")
-        kept = state.get("kept")
-        if kept is None:
-            return
-        whole = isinstance(kept, list) and all(type(k) is int for k in kept)
-        if not whole or sorted(set(kept)) != kept or not all(0 <= k < self.width for k in kept):
-            raise ValueError(f"the saved words of {self.name!r} must be rising places.")
-        self._frequent = kept
-        self.narrow()
-
     @property
     def describe(self) -> str:  # type: ignore[override]
         """How the column is encoded."""
@@ -514,6 +527,37 @@ class TextColumn(HashedColumn):
 
 
 # --------------------------------------------------------------------- from decisions, from a file
+
+
+def choose_columns(
+    sample: Mapping[str, Sequence[str]],
+    used: Collection[str],
+    *,
+    commas: str,
+    given: Mapping[str, str],
+    declared: Collection[str],
+    step: int,
+    missing: str | float,
+    levels: Mapping[str, Sequence[str]] | None = None,
+    widths: Mapping[str, int] | None = None,
+) -> tuple[list[Decision], dict[str, ColumnEncoder]]:
+    """Decide the kind of each column of a sample; return encoders for those that give features."""
+    decisions, columns = [], {}
+    for name, texts in sample.items():
+        if name not in used:
+            decisions.append(Decision(name, "excluded", given=True))
+            continue
+        decision = decide(
+            name, texts, commas=commas, given=given.get(name), declared=name in declared, step=step
+        )
+        decisions.append(decision)
+        if decision.kind not in UNUSED:
+            columns[name] = make_column(
+                decision, missing=missing, levels=(levels or {}).get(name),
+                width=(widths or {}).get(name),
+            )  # fmt: skip
+    return decisions, columns
+
 
 _COLUMNS: dict[str, type[ColumnEncoder]] = {
     column.kind: column
@@ -548,34 +592,11 @@ def restored_column(entry: Any) -> ColumnEncoder:
     kind, missing = entry.get("kind"), entry.get("missing")
     if kind not in _COLUMNS:
         raise ValueError(f"the saved column {entry['name'][:60]!r} is of an unknown kind.")
-    if isinstance(missing, (int, float)) and not isinstance(missing, bool):
-        missing = saved_number(entry, "missing")
+    if _is_number(missing):
+        missing = float(missing)  # type: ignore[arg-type]
     elif missing not in ("auto", "indicator", "refuse"):
         raise ValueError(f"the saved column {entry['name'][:60]!r} has a wrong rule for gaps.")
     column = _COLUMNS[kind](entry["name"], missing)
     column.restore(entry)
     column.strict = "strict" in entry and saved_flag(entry, "strict")
     return column
-
-
-def saved_flag(state: Mapping[str, Any], name: str) -> bool:
-    """Return a saved true or false."""
-    value = state.get(name)
-    if not isinstance(value, bool):
-        raise ValueError(f"the saved {name} must be true or false, got {value!r:.60}.")
-    return value
-
-
-def saved_number(state: Mapping[str, Any], name: str) -> float:
-    """Return a saved finite number."""
-    return restored_number(state, name, low=-1e300, high=1e300)
-
-
-def saved_choice(state: Mapping[str, Any], name: str, allowed: Sequence[str]) -> str:
-    """Return a saved value that must be one of `allowed`."""
-    value = state.get(name)
-    if value not in allowed:
-        raise ValueError(
-            f"the saved {name} must be one of {', '.join(allowed)}, got {value!r:.60}."
-        )
-    return str(value)

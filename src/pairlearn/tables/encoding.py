@@ -71,7 +71,14 @@ class TableEncoding:
 
     def read(self, frame: DataFrame) -> tuple[list[Any], list[Mask]]:
         """Return the compact values of each column, and which of them cannot be read."""
-        pairs = [self._read(column, frame[column.name]) for column in self.columns]
+        import polars
+
+        # plain numbers are cast together; a column with anything else is read by itself
+        plain = [c.name for c in self.columns if (c.kind, c.form, c.unit) == ("number", "plain", "")
+                 and frame[c.name].dtype == polars.String]  # fmt: skip
+        cast = frame.select(polars.col(plain).str.strip_chars().cast(polars.Float64, strict=False))
+        whole = {one.name: one for one in cast if not one.null_count()}
+        pairs = [self._read(c, whole.get(c.name, frame[c.name])) for c in self.columns]
         return [values for values, _ in pairs], [wrong for _, wrong in pairs]
 
     def _read(self, column: ColumnEncoder, series: Any) -> tuple[Any, Mask]:

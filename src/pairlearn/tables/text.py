@@ -136,7 +136,7 @@ class TextTable:
             raise ReadError(f"{self.name} is empty; check that it was written completely.")
         self._rest, self._half, self._ended, self._line, self._n_open = b"", b"", False, 1, 0
         wanted = 2 if self._source.is_live else _LOOKED_AT  # a pipe may be slow
-        while self._rest.count(b"\n") < wanted and not self._ended and len(self._rest) < _BYTES:
+        while self._rest.count(b"\n") < wanted and not self._ended and len(self._rest) < _LONGEST:
             self._more()
         self._rest = self._rest.removeprefix(b"\xef\xbb\xbf")
         *beginning, rest = self._rest.split(b"\n", _LOOKED_AT)

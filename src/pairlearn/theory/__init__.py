@@ -29,8 +29,7 @@ __getattr__, __dir__, __all__ = door(
         "pl_condition": "pl_constant",
         "plots": "plot_excess plot_stability",
         "private": "PrivateLocalizedStage PrivateProblem PrivateStage private_excess "
-        "private_nonsmooth_excess private_nonsmooth_schedule private_schedule "
-        "private_single_pass_excess private_single_pass_step_size",
+        "private_nonsmooth_excess private_nonsmooth_schedule private_schedule",
         "sensitivity": "binomial_upper chernoff_upper erm_sensitivity gaussian_noise_scale "
         "gaussian_privacy_loss sensitivity_single_pass sensitivity_with_confidence",
         "stability": "auc_gradient_change generalization_gap realized_stability "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Private learning: Algorithm 3 (Theorem 10), one private pass, Algorithm 5 (Theorem 12).
+r"""Private learning: Algorithm 3 (Theorem 10) and Algorithm 5 (Theorem 12).
 
 Every corrected utility bound is a sum of proved terms over the actual stages, with their integer
 numbers of examples and steps. As a function of the scale s of the steps it has the form
@@ -28,7 +28,6 @@ from pairlearn.theory.localized import stage_sizes
 from pairlearn.theory.optimization import convex_gap
 from pairlearn.theory.sensitivity import (
     gaussian_noise_scale,
-    sensitivity_single_pass,
     sensitivity_with_confidence,
 )
 from pairlearn.theory.stability import generalization_gap, stability_smooth
@@ -266,69 +265,6 @@ def private_excess(
     drift = 18.0 * doubt * problem.lipschitz**2 * step_size
     total = sum(start / 2.0**k + drift / 4.0**k for k in range(1, n_stages + 1))
     return total + problem.lipschitz * problem.diameter / 4.0**n_stages
-
-
-def _single_pass_noise(problem: PrivateProblem, gradient_change: float | None) -> float:
-    """Return the noise scale of a single pass with steps of size 1."""
-    sensitivity = sensitivity_single_pass(
-        1.0, lipschitz=problem.lipschitz, smoothness=2.0, gradient_change=gradient_change
-    )
-    return gaussian_noise_scale(
-        sensitivity, epsilon=problem.epsilon, delta=problem.delta, sensitivity_is_certain=True
-    )
-
-
-@documented
-def private_single_pass_excess(
-    problem: PrivateProblem, *, step_size: float, gradient_change: float | None = None
-) -> float:
-    r"""Return a bound on the excess risk of one pass of Algorithm 2 with noise at its end.
-
-    This bound is not in the paper. Each example is in two pairs, so the sensitivity is surely at
-    most 4 G eta, and fresh examples need no generalisation term (derivations, section 12). The
-    bound is D^2/(2 eta T) + (3 - 2/T) G^2 eta/2 + G sqrt(d) sigma with T = n - 1. It is below the
-    bound of Algorithm 3 for few examples, and above it for many.
-
-    Parameters
-    ----------
-    step_size : float
-        The constant step size eta, at most 2 / L.
-
-    Examples
-    --------
-    >>> problem = PrivateProblem(10_000, 8, lipschitz=1.0, diameter=1.0, epsilon=1.0, delta=1e-6,
-    ...                          smoothness=1.0)
-    >>> eta = private_single_pass_step_size(problem)
-    >>> private_single_pass_excess(problem, step_size=eta) < private_excess(problem)
-    True
-    """
-    require_contraction(float(step_size), problem.smoothness, corrected=True)
-    noise = _single_pass_noise(problem, gradient_change) * step_size
-    gap = convex_gap(
-        problem.n - 1, lipschitz=problem.lipschitz, distance=problem.diameter, step_size=step_size
-    )
-    return gap + problem.lipschitz * math.sqrt(problem.n_features) * noise
-
-
-@documented
-def private_single_pass_step_size(
-    problem: PrivateProblem, *, gradient_change: float | None = None
-) -> float:
-    """Return the step size that makes `private_single_pass_excess` smallest, at most 2 / L.
-
-    Examples
-    --------
-    >>> problem = PrivateProblem(10_000, 8, lipschitz=1.0, diameter=1.0, epsilon=1.0, delta=1e-6,
-    ...                          smoothness=1.0)
-    >>> round(private_single_pass_step_size(problem), 5)
-    0.00101
-    """
-    n_steps = problem.n - 1
-    gap = convex_gap(n_steps, lipschitz=problem.lipschitz, distance=problem.diameter, step_size=1.0)
-    noise = _single_pass_noise(problem, gradient_change)
-    at_one = gap + problem.lipschitz * math.sqrt(problem.n_features) * noise
-    best = balance(at_one, problem.diameter**2 / (2.0 * n_steps))
-    return min(best, 2.0 / check_positive("smoothness", problem.smoothness))
 
 
 @dataclass(frozen=True)

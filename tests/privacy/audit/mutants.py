@@ -29,7 +29,6 @@ import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
 import pairlearn.privacy.mechanisms.tree as tree_module
 import pairlearn.privacy.persons as persons_module
 import pairlearn.privacy.release as release_module
-import pairlearn.privacy.selection as selection_module
 from pairlearn import (
     PrivateAUCClassifier,
     PrivateAUCContinual,
@@ -492,7 +491,7 @@ MECHANISMS = [
     Mutant("rows in place of persons in a curve", "a person with many rows counts as many",
            entry("curve-groups"), lambda patch: whole_rows(patch, evaluation_module), AWAY),
     Mutant("rows in place of persons in a selection", "a person with many rows counts as many",
-           entry("selection-groups"), lambda patch: whole_rows(patch, selection_module),
+           entry("selection-groups"), lambda patch: whole_rows(patch, evaluation_module),
            "times as likely"),
     Mutant("utilities of a selection doubled", "epsilon is twice as large",
            entry("selection"), lambda patch: selected(patch, "/ (2 * most)", "/ most"),
@@ -516,8 +515,8 @@ def whole_rows(patch, module):
 
 
 def selected(patch, old, new):
-    rewritten(selection_module, "select_privately", old, new)(patch)
-    patch.setattr(entries_module, "select_privately", selection_module.select_privately)
+    rewritten(evaluation_module, "select_privately", old, new)(patch)
+    patch.setattr(entries_module, "select_privately", evaluation_module.select_privately)
 
 
 # ---------------------------------------------------------------- gradients of pairs that meet

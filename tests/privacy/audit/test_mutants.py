@@ -33,10 +33,6 @@ def refute(mutant, n_runs):
         assert any(mutant.words in finding for finding in findings), findings
 
 
-def test_there_are_many():
-    assert len(MUTANTS) >= 40
-
-
 @pytest.mark.parametrize("name", ALWAYS)
 def test_a_mutant_is_refuted(name, monkeypatch):
     MUTANTS[name].sabotage(monkeypatch)

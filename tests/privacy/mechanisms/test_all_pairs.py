@@ -90,14 +90,6 @@ def test_gradient_is_the_derivative_of_the_risk():
         assert gradient[k] == pytest.approx(slope, abs=1e-8)
 
 
-@pytest.mark.parametrize("loss", [*SMOOTH, OwnLoss()])
-def test_slopes_are_those_of_the_loss(loss):
-    margins = np.linspace(-3.0, 3.0, 41)
-    expected = [loss.derivative(m, 1.0, -1.0, loss.parameter) for m in margins]
-    assert np.allclose(loss.slopes(margins), expected, atol=1e-12, rtol=0)
-    assert np.abs(expected).max() <= loss.slope_bound(3.0) * (1 + 1e-12)
-
-
 def test_chunks_change_nothing(monkeypatch):
     Z, signs = data(n=30)
     w = np.full(3, 0.2)
@@ -124,11 +116,6 @@ def test_pair_lemma(loss, seed, flip, far):
         other, other_signs, radius=radius, loss=loss
     )(w)
     assert np.linalg.norm(apart) <= 2 * radius * slope / n * (1 + 1e-9)
-
-
-def test_the_logistic_bound_is_that_of_the_loss():
-    for margin in (0.0, 0.7, 40.0):
-        assert Logistic().slope_bound(margin) == 1.0 / (1.0 + math.exp(-margin))
 
 
 def loss_mechanism(loss, **options):
@@ -204,18 +191,6 @@ def test_descent_finds_the_minimiser_of_the_square_loss():
 def test_losses_that_are_refused(loss, message):
     with pytest.raises(ValueError, match=message):
         AllPairsGradient(loss=loss)
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [AllPairsGradient(), AllPairsGradient(n_steps=4)],
-)
-def test_learns_when_noise_is_small(mechanism):
-    Z, signs = data(n=400, gap=1.0)
-    fit = mechanism.fit(Z, signs, setting=setting(400, 3, epsilon=50.0), noise=NoiseSource(seed=0))
-    cosine = fit.direction[0] / np.linalg.norm(fit.direction)
-    assert cosine > 0.95
-    assert fit.mu == pytest.approx(setting(400, 3, epsilon=50.0).mu, rel=1e-5)
 
 
 @pytest.mark.parametrize(

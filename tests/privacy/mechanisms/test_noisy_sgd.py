@@ -56,12 +56,6 @@ def test_an_example_is_in_one_batch_and_in_few_pairs(n, n_batches, n_partners):
     assert meets.max() == plan.touches(n) or plan.touches(n) == 1
 
 
-def test_without_a_limit_all_rows_meet():
-    plan = Meetings(1, 1, 1000)
-    assert plan.touches(30) == 29
-    assert plan.n_pairs(30) == [435]
-
-
 # ------------------------------------------------------------------------------------ the kernels
 
 
@@ -271,31 +265,6 @@ def test_rounding_is_counted_by_the_largest_batch(neighbours):
     expected = 0.5 * (moved * 9 * (1.0 + 1e-9) + 2.0 * max(pairs) ** 2 * 2.0**-52)
     assert plan.sensitivity(0.5, setting) == pytest.approx(expected, rel=1e-12)
     assert max(pairs) > min(pairs)
-
-
-def test_labels_do_not_decide_who_meets():
-    """With the noise of one run replayed, all labels turned give the mirrored sums."""
-    X, y = clouds(40)
-    setting = make_setting(40, 5)
-    fits = [
-        NoisySGD(n_passes=2, n_partners=5).fit(X, signs, setting=setting, noise=NoiseSource(seed=1))
-        for signs in (2.0 * y - 1, 1 - 2.0 * y)
-    ]
-    assert fits[0].releases == fits[1].releases
-
-
-def test_the_number_of_rows_is_not_shown():
-    X, y = clouds(60)
-    common = {"bounds": (-4, 5), "mechanism": "noisy_sgd", "n_examples": 70}
-    found = [
-        PrivateAUCClassifier(1.0, 1e-5, neighbours="add_remove", **common)
-        .fit(X[:n], y[:n])
-        .certificate_
-        for n in (60, 50, 1)
-    ]
-    assert found[0] == found[1] == found[2]
-    with pytest.raises(ValueError, match="more rows than n_examples=70"):
-        PrivateAUCClassifier(1.0, 1e-5, neighbours="add_remove", **common).fit(*clouds(71))
 
 
 def test_metrics_by_both_mechanisms(tmp_path):

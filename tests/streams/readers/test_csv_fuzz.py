@@ -127,7 +127,7 @@ def test_block_borders_change_nothing(text, block):
         text_module._BYTES = size
         try:
             reader = csv_reader(
-                Pieces(b"a,b\n" + text.encode(), size), Schema(label="b"), chunk_rows=3
+                io.BytesIO(b"a,b\n" + text.encode()), Schema(label="b"), chunk_rows=3
             )
             rows = [(c.X.tolist(), c.y.tolist(), c.lines.tolist()) for c in reader]
             return rows, reader.refusals.count, [r.line for r in reader.refusals.first]
@@ -164,12 +164,14 @@ class Pieces(io.RawIOBase):
         self._data = data
         self._size = size
 
-    def read(self, n=-1):
-        part = self._data[: min(self._size, n)]
-        self._data = self._data[len(part) :]
-        return part
+    def readable(self):
+        return True
 
-    read1 = read
+    def readinto(self, buffer):
+        part = self._data[: min(self._size, len(buffer))]
+        self._data = self._data[len(part) :]
+        buffer[: len(part)] = part
+        return len(part)
 
 
 ODD_TEXT = st.text(alphabet='ab01,"\n\r.', max_size=80).map(str.encode)

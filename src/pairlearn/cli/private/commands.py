@@ -236,8 +236,7 @@ def evaluate_privately(
     """Return the result as values and as text."""
     import numpy as np
 
-    from pairlearn.privacy.evaluation import private_roc_auc
-    from pairlearn.privacy.scores_of_each import scores_of_each
+    from pairlearn.privacy.evaluation import private_roc_auc, scores_of_each
 
     check_private_data(data, {})
     model = load_for_scoring(path)

@@ -367,8 +367,9 @@ class TrainingRows:
     @property
     def encoder(self) -> TableEncoding | None:
         """What turns columns into features, if they have names."""
-        found = getattr(self.reader, "encoder", None) if self.plan is None else self.plan.encoder
-        return found
+        if self.plan is not None:
+            return self.plan.encoder
+        return None if self.schema is not None else self.reader.encoder
 
     @property
     def feature_names(self) -> Any:
@@ -379,7 +380,7 @@ class TrainingRows:
     def classes(self) -> tuple[Any, ...]:
         """The classes as the model names them; none for other problems."""
         if self.encoder is None:
-            return tuple((self.schema and self.schema.classes) or ())
+            return (self.schema and self.schema.classes) or ()
         label = self.encoder.label
         coded = ("classes", "groups") if self.problem == "classes" else ("classes",)
         return label.values if label is not None and label.kind in coded else ()
@@ -387,7 +388,7 @@ class TrainingRows:
     @property
     def codes(self) -> tuple[float, ...] | None:
         """The labels that the reader delivers for the classes."""
-        if self.encoder is None and self.schema is not None:
+        if self.schema is not None:
             return self.schema.classes  # type: ignore[return-value]
         return (0.0, 1.0) if self.classes else None
 
@@ -409,8 +410,7 @@ class TrainingRows:
         """Return how to read such columns again, for the model file."""
         if self.encoder is not None:
             return {"table": self.encoder.state()}
-        assert self.schema is not None
-        return {"schema": schema_to_plain(self.schema)}
+        return {"schema": schema_to_plain(self.schema)}  # type: ignore[arg-type]
 
     def refused(self) -> tuple[Any, list[str]]:
         """Return the refused rows, and sentences about fields that were taken as missing."""
@@ -483,7 +483,7 @@ def _rows_of_schema(
         schema = replace(schema, classes=tuple(split_names(reading.classes, "--classes")))
     reader = open_data(data, schema, reading)
     _check_dense(problem, None if form == "svmlight" else getattr(reader, "encoder", reader))
-    return TrainingRows(problem, schema=schema, reader=reader)
+    return TrainingRows(problem, schema=None if form in TABLES else schema, reader=reader)
 
 
 def _classes_of(text: str) -> tuple[str, ...] | tuple[float, ...]:

@@ -67,7 +67,7 @@ class Kept:
 
     @property
     def left(self) -> tuple[str, ...]:
-        """What forgotten rows may have had a part in and what stays."""
+        """What forgotten rows may have had a part in."""
         if not self.moments.has_given_grid:
             return KEPT
         # Nothing but the moments depends on the rows, where the ridge was given.
@@ -86,11 +86,8 @@ def weight_of_each(weight: Vector) -> float | None:
 
 
 def told_weight(moments: MappedMoments, n_examples: int) -> float | None:
-    """Return 1.0 if moments tell that each of their rows weighs 1; None if they do not.
-
-    Rows without weight are not among the `n_examples`. So whole weights are as many as their sum
-    only if each is 1; fractions may be, but their grid has finer weights.
-    """
+    """Return 1.0 if moments tell that each of their rows weighs 1; None if they do not."""
+    # Whole weights are as many as their sum only if each is 1; a grid of fractions is finer.
     whole = moments.grid.weight_exponent == 0
     return 1.0 if whole and moments.table.totals.sum() == n_examples else None
 
@@ -184,23 +181,21 @@ class AUCForgetting(AUCStreams):
     ) -> Self:
         """Forget `n_rows` rows whose moments on the grid of `kept_moments` are known.
 
-        Weights are divided by `kept_unit` there. `span` is from the smallest to the largest
-        weight that rows have of their own, and `weighed` tells whether all were given one, `zeros`
-        whether other rows were given weight 0.
+        Weights are divided by `kept_unit` there. `span` holds the smallest and the largest weight;
+        `weighed` tells whether all rows were given one, `zeros` whether some were given 0.
         """
         if self._kept is not None:
             self._check_weighed(span, n_rows, given=weighed, zeros=zeros)
         return self._without(gone, n_rows)
 
     def _without(self, gone: MappedMoments, n_rows: int) -> Self:
+        self.kept_moments()  # it says why there are none
         kept: Kept | None = self._kept
         if kept is None:
-            if hasattr(self._stream, "take_back"):
-                raise ValueError(
-                    "a stream takes rows back from its sample, too, and needs the rows themselves "
-                    "in memory; use partial_unfit, or unlearn_many of an OnlineLearner."
-                )
-            raise ValueError(self._why_not())
+            raise ValueError(
+                "a stream takes rows back from its sample, too, and needs the rows themselves in "
+                "memory; use partial_unfit, or unlearn_many of an OnlineLearner."
+            )
         rest = kept.moments.without(gone)
         if not rest.values.counts.all():
             raise ValueError(
@@ -224,8 +219,7 @@ class AUCForgetting(AUCStreams):
         self.n_examples_ -= n_rows
         self.data_fingerprint_ = None
         publish(self, coef_=w[np.newaxis], _decision=decision, **{DEFERRED: ()})
-        if not _warned_of_coarse_grid(rest) and kept.is_scaled:
-            warn_of_wide_ranges(rest)
+        _warn_of_coarse_grid(rest, scaled=kept.is_scaled)
         return self
 
     def _check_weighed(
@@ -296,11 +290,8 @@ def _carried(
     return threshold, Isotonic((calibrator.knots - shift) / slope, calibrator.values)
 
 
-def _warned_of_coarse_grid(moments: MappedMoments) -> bool:
-    """Warn if what is left varies by few quanta: the grid was made for rows that are gone.
-
-    Tell whether there was a warning.
-    """
+def _warn_of_coarse_grid(moments: MappedMoments, *, scaled: bool) -> None:
+    """Warn if a feature has few quanta left, or the scale of values that are gone."""
     quanta = np.ldexp(1.0, moments.grid.exponents)
     spread = np.sqrt(np.maximum(moments.values.variances.max(axis=0), 0.0))
     # A column that has no spread left is constant, unless values far out made its quantum.
@@ -312,7 +303,8 @@ def _warned_of_coarse_grid(moments: MappedMoments) -> bool:
             "which was made for rows that are gone; fit anew for more digits.",
             UserWarning,
         )
-    return bool(len(few))
+    elif scaled:
+        warn_of_wide_ranges(moments)
 
 
 def warn_of_wide_ranges(moments: MappedMoments) -> None:

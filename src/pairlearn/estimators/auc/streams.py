@@ -111,13 +111,12 @@ class AUCStreams(AUCPredictions):
     ) -> Self:
         """Learn from the next chunk of a stream, in order.
 
-        By default the class moments of the stream are kept, with several half-lives, and the model
-        is that of the longest memory that is about as good as the best on recent examples
-        (`half_life_`). While a class has fewer than 300 examples, the model may be Fisher's
-        discriminant, which takes the spread of all examples; ``solver="moments"`` is the square
-        loss alone. With more than 256 features, and with a loss other than the square, steps of
-        descent pair each example with the latest of the other class; ``solver="sgd"`` is the
-        paper's Algorithm 2. The result does not depend on the sizes of chunks.
+        By default class moments are kept with several half-lives, and the model is that of the
+        longest memory that is about as good as the best on recent examples (`half_life_`). While a
+        class has fewer than 300 examples, the model may be Fisher's discriminant;
+        ``solver="moments"`` is the square loss alone. With more than 256 features, and with a loss
+        other than the square, steps of descent pair each example with the latest of the other
+        class; ``solver="sgd"`` is the paper's Algorithm 2.
 
         After `fit` the stream is one of descent. It goes on from the coefficients, with the step
         sizes and the average of a stream of as many examples; `threshold_` and probabilities stay

@@ -306,12 +306,11 @@ def _choose(
 def neighbor_pairs(X: Vector, y: Vector, n_neighbors: int, rng: np.random.Generator) -> ListedPairs:
     """Return each example with its nearest examples of its own label and of other labels.
 
-    Nearest neighbours see near examples only, so a metric for them is best learned from near
-    pairs. Each example is paired with its `n_neighbors` Euclidean neighbours of the same label and
-    with as many of other labels. The nearest example of another label always counts; the next ones
-    count only if they are among the 4 `n_neighbors` + 4 nearest examples of any label. The rarer
-    kind of pairs is repeated, so that pairs of equal and of different labels are drawn equally
-    often. Of more than 10,000 examples a sample of 10,000 is paired.
+    Each example is paired with its `n_neighbors` Euclidean neighbours of the same label and with as
+    many of other labels. The nearest example of another label always counts; the next ones count
+    only if they are among the 4 `n_neighbors` + 4 nearest examples of any label. The rarer kind of
+    pairs is repeated, so that both kinds are drawn equally often. Of more than 10,000 examples a
+    sample of 10,000 is paired.
     """
     from sklearn.neighbors import NearestNeighbors
 

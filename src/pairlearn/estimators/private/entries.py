@@ -34,8 +34,7 @@ from pairlearn.privacy.audit.neighbours import (
 from pairlearn.privacy.audit.public import PublicAudit, audit_entry
 from pairlearn.privacy.audit.tape import replayed
 from pairlearn.privacy.bounds import PrivateBounds, enough_in_a_bin, fewest_examples, has_looks
-from pairlearn.privacy.evaluation import private_roc_auc, private_roc_curve
-from pairlearn.privacy.selection import select_privately
+from pairlearn.privacy.evaluation import private_roc_auc, private_roc_curve, select_privately
 from pairlearn.typing import Vector
 
 PrivateEstimator = PrivateAUCClassifier | PrivateMetricLearner | PrivateEntropyRegressor

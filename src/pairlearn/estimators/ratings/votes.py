@@ -78,7 +78,7 @@ class Votes:
         The number of later votes after which a vote counts half.
     total : float, optional
         The sum of the weights, by which these votes make earlier ones older, if votes are
-        discounted and weighted. None is one for each.
+        discounted.
 
     Examples
     --------
@@ -121,13 +121,7 @@ class Votes:
 
         Parameters
         ----------
-        a : array-like of shape (n,), or frame
-            As in `PairwiseRatings.fit`.
-        b, outcome : array-like of shape (n,), optional
-            As in `PairwiseRatings.fit`.
-        sample_weight, groups : array-like of shape (n,), optional
-            As in `PairwiseRatings.fit`.
-        covariates : array-like of shape (n,) or (n, m), optional
+        a, b, outcome, sample_weight, groups, covariates : array-like
             As in `PairwiseRatings.fit`.
         half_life : float, optional
             After this many later votes a vote counts half. A row of weight k is k votes in a row.
@@ -181,12 +175,9 @@ class Votes:
             extra, n = None if extra is None else extra[kept], len(kept)
         if half_life is not None:
             half_life = check_positive("half_life", half_life)
-            if weight is None:
-                weight = np.exp2((np.arange(n) - (n - 1)) / half_life)
-                squares = weight**2
-            else:
-                total = float(weight.sum())
-                weight, squares = _discounted(weight, half_life)
+            weight = np.ones(n) if weight is None else weight
+            total = float(weight.sum())
+            weight, squares = _discounted(weight, half_life)
 
         def of_outcomes(values: Vector) -> Vector:
             table = np.zeros((n, 3))
@@ -202,10 +193,6 @@ class Votes:
     def n_covariates(self) -> int:
         """The number of covariates of a vote."""
         return 0 if self.covariates is None else self.covariates.shape[1]
-
-    @property
-    def _weight(self) -> float:
-        return float(self.n_votes) if self.total is None else self.total
 
     def of_players(self) -> Vector:
         """Return the number of votes on each player, weighted as they count."""
@@ -226,10 +213,8 @@ class Votes:
                     "count both in one way."
                 )
         old, total = 1.0, None
-        if self.half_life is not None:
-            old = float(np.exp2(-other._weight / self.half_life))
-            if (self.total, other.total) != (None, None):
-                total = self._weight + other._weight
+        if self.half_life is not None and self.total is not None and other.total is not None:
+            old, total = float(np.exp2(-other.total / self.half_life)), self.total + other.total
         players, (p, q) = _united(self.players, other.players, "players")
         groups = group = None
         if self.group is not None and other.group is not None:

@@ -21,7 +21,7 @@ from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
 from pairlearn.estimators.shared.storage import Storable
-from pairlearn.folds import Fold, Keys, n_folds_of, stratified
+from pairlearn.folds import Fold, n_folds_of
 from pairlearn.solvers.closed_form.table import Table
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Places, Vector
@@ -39,12 +39,7 @@ FLOATS = [np.float64, np.float32]
 
 @dataclass(frozen=True)
 class ClassSystems:
-    """The linear systems of any number of classes, from their means, covariances and weights.
-
-    `pairlearn.ClassMoments` learns two classes chunk by chunk and gives the minimiser of least
-    norm where there are several. Here all examples of a fold are at hand, features are scaled, and
-    every ridge is tried: a small share of the trace keeps each system regular.
-    """
+    """The linear systems of any number of classes, from their means, covariances and weights."""
 
     means: Vector
     covariances: Vector
@@ -111,13 +106,6 @@ def _solve_each(matrices: Vector, rights: Vector, ridge: float) -> Vector:
         solved = linalg.solve(matrices[0], rights[0], assume_a="pos", check_finite=False)
         return np.asarray(solved)[np.newaxis]
     return np.asarray(np.linalg.solve(matrices, rights[:, :, np.newaxis])[:, :, 0])
-
-
-def deal_folds(codes: Places, weight: Vector, validation_fraction: float, keys: Keys) -> list[Fold]:
-    """Return (train, held-out) rows of stratified folds, both with weight in every class."""
-    members = [np.flatnonzero((codes == k) & (weight > 0.0)) for k in range(codes.max() + 1)]
-    n_folds = n_folds_of(validation_fraction, min(map(len, members)))
-    return stratified(members, n_folds, keys)
 
 
 def class_folds(

@@ -214,14 +214,10 @@ def pack_decision(decision: Decision) -> dict[str, NDArray[Any]]:
 def unpack_decision(arrays: Mapping[str, NDArray[Any]]) -> Decision:
     """Return threshold and calibration from the arrays of a file or of a saved stream."""
     threshold = float(arrays["threshold"])
+    if "sigmoid" in arrays and arrays["sigmoid"][0] >= 0.0:
+        return threshold, Sigmoid(*arrays["sigmoid"].tolist())
     if "sigmoid" in arrays:
-        slope, intercept = arrays["sigmoid"].tolist()
-        if slope < 0:
-            raise ModelFileError(
-                f"its probabilities would fall with the score (slope {slope:g}); save the "
-                "fitted model again."
-            )
-        return threshold, Sigmoid(slope, intercept)
+        raise ModelFileError("its probabilities would fall with the score; save the model again.")
     if len(arrays.get("isotonic_scores", ())) and "isotonic_values" in arrays:
         return threshold, Isotonic(arrays["isotonic_scores"], arrays["isotonic_values"])
     raise ModelFileError("it holds no calibration; save the fitted model again.")

@@ -294,9 +294,9 @@ class Moments(Exact):
         Bytes that the tables of moments may take.
     memory : float or "auto", default="auto"
         How long a stream remembers, as a half-life in examples: an example counts half as much
-        once this many have followed. Examples come in blocks of 128, or of two for each feature,
-        and those of a block count alike. Infinity remembers everything. "auto" keeps several
-        half-lives side by side and takes the longest that is as good as the best on recent
+        once this many have followed. Examples come in blocks of 128, later 256, or of two for each
+        feature, and those of a block count alike. Infinity remembers everything. "auto" keeps
+        several half-lives side by side and takes the longest that is as good as the best on recent
         examples, each scored before it is learned; a stream that does not change loses nothing.
         `fit` weighs all rows alike, and takes no number.
     keep_state : bool, default=False

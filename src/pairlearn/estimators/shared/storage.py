@@ -214,16 +214,21 @@ class Storable:
                 if fact is not None and not isinstance(fact, cls._facts[name]):
                     raise ValueError(f"{name} is a {type(fact).__name__}")
                 setattr(model, name, fact)
-            for name in set(_COEFFICIENTS) & set(record.arrays):
-                model.n_features_in_ = int(record.arrays[name].shape[-1])
-                if features is not None and model.n_features_in_ != features.n_outputs:
-                    raise ModelFileError(
-                        f"its map has {features.n_outputs} features, array {name!r} "
-                        f"{model.n_features_in_}."
-                    )
+            widths = {
+                name: int(record.arrays[name].shape[rule.shape.index("n_features")])
+                for name, rule in cls._arrays.items()
+                if "n_features" in rule.shape and name in record.arrays
+            }
+            n_inputs = n_outputs = next(iter(widths.values()), 0)
             if features is not None:
-                model.n_features_in_ = features.n_inputs
+                n_inputs, n_outputs = features.n_inputs, features.n_outputs
                 model._restore_map(features)
+            for name, width in widths.items():
+                wanted = n_outputs if name in _COEFFICIENTS else n_inputs
+                if width != wanted:
+                    raise ModelFileError(f"array {name!r} has {width} features, not {wanted}.")
+            if n_inputs:
+                model.n_features_in_ = n_inputs
             if names is not None:
                 if len(names) != model.n_features_in_:
                     raise ModelFileError(

@@ -15,16 +15,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import OneToOneFeatureMixin, clone
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import (
-    MaxAbsScaler,
-    MinMaxScaler,
-    PowerTransformer,
-    QuantileTransformer,
-    RobustScaler,
-    StandardScaler,
-)
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
@@ -46,15 +38,6 @@ _FOREST_ROWS = 20_000
 #: Up to this many numbers are learned by one thread of OpenMP: on a busy machine more of them wait
 #: for each other most of the time.
 _ALONE = 100_000
-#: Steps of a pipeline that take missing values and leave them to the next step.
-_LEAVE_GAPS = (
-    MaxAbsScaler,
-    MinMaxScaler,
-    PowerTransformer,
-    QuantileTransformer,
-    RobustScaler,
-    StandardScaler,
-)
 
 
 def nobody(name: str) -> None:
@@ -146,9 +129,13 @@ def takes_gaps(member: Any) -> bool:
     if isinstance(member, TreeScores):
         return member.takes_gaps
     if isinstance(member, Pipeline):  # a pipeline does not say it; the first step that matters does
-        steps = [step for _, step in member.steps if step is not None and step != "passthrough"]
-        deciding = [step for step in steps if not isinstance(step, _LEAVE_GAPS)]
-        return bool(deciding) and takes_gaps(deciding[0])
+        for _, step in member.steps:
+            # A scaler takes gaps and leaves them to the next step.
+            if step is None or step == "passthrough":
+                continue
+            if not (isinstance(step, OneToOneFeatureMixin) and takes_gaps(step)):
+                return takes_gaps(step)
+        return False
     return bool(get_tags(member).input_tags.allow_nan)
 
 

@@ -8,6 +8,7 @@ whole numbers, so whoever has the rows and one of the other two can compute the 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from pairlearn.shown import Shown, Table
 from pairlearn.solvers.closed_form.table import digest_of
 
-_DIGITS = 64
+_STATES = ("before", "rows", "after")
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,11 @@ class ForgettingCertificate(Shown):
     kept: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("before", "rows", "after"):
+        for name in _STATES:
             value = getattr(self, name)
-            if not isinstance(value, str) or len(value) != _DIGITS or not _is_hexadecimal(value):
+            if not isinstance(value, str) or not re.fullmatch("[0-9a-f]{64}", value):
                 raise ValueError(
-                    f"{name} must be a SHA-256 digest of {_DIGITS} hexadecimal digits, got "
-                    f"{value!r:.80}."
+                    f"{name} must be a SHA-256 digest of 64 hexadecimal digits, got {value!r:.80}."
                 )
         if not isinstance(self.n_rows, int) or isinstance(self.n_rows, bool) or self.n_rows < 0:
             raise ValueError(f"n_rows must be a whole number from 0, got {self.n_rows!r}.")
@@ -86,8 +86,7 @@ class ForgettingCertificate(Shown):
 
     def shown_table(self) -> Table:
         """Return the three digests."""
-        names = ("before", "rows", "after")
-        return ("state", "SHA-256"), [[name, getattr(self, name)] for name in names]
+        return ("state", "SHA-256"), [[name, getattr(self, name)] for name in _STATES]
 
     def to_json(self) -> str:
         """Return the certificate as JSON."""
@@ -100,7 +99,7 @@ class ForgettingCertificate(Shown):
             found = json.loads(text)
         except json.JSONDecodeError as error:
             raise ValueError(f"the certificate is no JSON: {error}.") from None
-        names = ("before", "rows", "after", "n_rows", "kept")
+        names = (*_STATES, "n_rows", "kept")
         if not isinstance(found, dict) or sorted(found) != sorted(names):
             raise ValueError(f"a certificate has the entries {', '.join(names)}.")
         if not isinstance(found["kept"], list):
@@ -114,13 +113,7 @@ class ForgettingCertificate(Shown):
         rows: Mapping[str, NDArray[Any]] | None = None,
         after: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """Compare states with the certificate; raise ValueError at the first that is another.
-
-        Parameters
-        ----------
-        before, rows, after : dict of ndarray, optional
-            The state before, that of the rows that are gone, and the state after; at least one.
-        """
+        """Compare states with the certificate; raise ValueError at the first that is another."""
         given = {"before": before, "rows": rows, "after": after}
         if all(state is None for state in given.values()):
             raise ValueError("verify compares states: pass before=, rows= or after=.")
@@ -130,7 +123,3 @@ class ForgettingCertificate(Shown):
                     f"the state {name!r} has the digest {digest_of(state)}, the certificate says "
                     f"{getattr(self, name)}: it is another state, or on another grid."
                 )
-
-
-def _is_hexadecimal(text: str) -> bool:
-    return all(letter in "0123456789abcdef" for letter in text)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self
 
@@ -253,9 +254,9 @@ class Grid:
         """Return dense rows in whole quanta from the origin, as Python's whole numbers."""
         found = np.empty(X.shape, dtype=object)
         for column, (exponent, origin) in enumerate(zip(self.exponents, self.origin, strict=True)):
-            start = int(origin)
-            for row, value in enumerate(X[:, column]):
-                found[row, column] = _nearest(float(value), int(exponent)) - start
+            per_quantum, start = Fraction(2) ** -int(exponent), int(origin)
+            for row, value in enumerate(X[:, column].tolist()):
+                found[row, column] = round(Fraction(value) * per_quantum) - start  # ties to even
         return found
 
     def weights(self, weight: Vector) -> Vector:
@@ -306,15 +307,3 @@ def _reach(sizes: Vector) -> NDArray[np.int64]:
 def _in_quanta(values: Vector, exponents: NDArray[np.int64]) -> Vector:
     first = np.minimum(-exponents, _ONE_STEP)
     return np.asarray(np.ldexp(np.ldexp(values, first), -exponents - first))
-
-
-def _nearest(value: float, exponent: int) -> int:
-    """Return the whole number nearest to value / 2^exponent, of two the even one."""
-    top, bottom = value.as_integer_ratio()
-    if exponent < 0:
-        top <<= -exponent
-    else:
-        bottom <<= exponent
-    # round() of a quotient of whole numbers would round to a float first.
-    double, rest = divmod(2 * top + bottom, 2 * bottom)
-    return double - 1 if rest == 0 and double % 2 else double

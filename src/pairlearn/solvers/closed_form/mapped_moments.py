@@ -130,11 +130,10 @@ def scale_for(
     *,
     gap: Vector | None = None,
 ) -> Vector:
-    """Return the factors that give features the mean variance 1.
+    """Return the factors that give features the mean variance 1, from facts of both classes.
 
-    Counts, means and variances are those of both classes; `gap` is the difference of the means, if
-    it is known better. Features of bounded norm are comparable as they are; others are divided by
-    their standard deviation, or a tenth of their range, and left out if they do not vary.
+    Features of bounded norm are comparable as they are; others are divided by their standard
+    deviation, or a tenth of their range, and left out if they do not vary.
     """
     variance = _pooled(counts, variances, means[0] - means[1] if gap is None else gap)
     if features.bounds().is_finite:

@@ -81,27 +81,7 @@ class OPAUC:
         callbacks: Sequence[Callback] = (),
         pauses: Sequence[int] = (),
     ) -> Solution:
-        """Run over the examples in random order.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples.
-        y : array-like of shape (n,)
-            Labels -1 and +1.
-        n_passes : float, default=1.0
-            Number of passes; each is in a new order.
-        rng : int or numpy.random.Generator, optional
-            Source of the orders and of the sketch.
-        callbacks, pauses : sequence
-            As in `SPAUC.solve`.
-
-        Returns
-        -------
-        Solution
-            Average, last iterate and trace. Gradients are counted per example, not per pair. Ctrl-C
-            ends the run early, with a warning.
-        """
+        """Run over the examples in random order; as `SPAUC.solve`, without gradients per pair."""
         from pairlearn.kernels.steps.moments import descend_moments, descend_sketch
 
         check_parts("OPAUC", domain=self.domain)

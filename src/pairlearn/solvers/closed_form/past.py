@@ -240,7 +240,7 @@ class Past:
     #: Numbers of positives and negatives by half-life, without their weights.
     counts: Vector
     #: The point that rows are measured from, the mean of the first block; None before it.
-    origin: Vector | None
+    origin: Any
     low: Vector
     high: Vector
     #: Blocks of kept rows, each with the number of rows when it had been learned.
@@ -281,11 +281,6 @@ class Past:
         return (*self.held[sum(sizes[1:]) >= HELD :], (n, block))
 
     @property
-    def _origin(self) -> Vector:
-        assert self.origin is not None
-        return self.origin
-
-    @property
     def knows_both(self) -> bool:
         """Whether the longest memory has rows of both classes."""
         return bool((self.counts[0] > 0.0).all())
@@ -295,7 +290,7 @@ class Past:
         features = self.settings.features
         if not self.settings.scaled:
             return np.ones(features.n_outputs)
-        means = table.means + self._origin
+        means = table.means + self.origin
         return scale_for(features, table.weights, means, table.variances, self.low, self.high)
 
     def directions(self, choice: Choice) -> Directions:
@@ -315,13 +310,13 @@ class Past:
 
     def _from_zero(self, found: Directions) -> Directions:
         """Return directions of rows as they are, not as seen from the origin."""
-        return found._replace(middle=found.middle + found.weights @ self._origin)
+        return found._replace(middle=found.middle + found.weights @ self.origin)
 
     def folds(self, *, repeated: bool, every: bool) -> Iterator[tuple[Table, Vector, Block]]:
         """Yield the longest memory without a fold of the kept rows: table, counts, and the fold.
 
-        Folds are dealt within classes in order of arrival. If both classes are frequent one fold is
-        enough, unless `every` one is asked for. Those of a rare class may be dealt `repeated`ly.
+        If both classes are frequent one fold is enough, unless `every` one is asked for. Those of a
+        rare class may be dealt `repeated`ly.
         """
         if not self.held:
             return
@@ -343,7 +338,7 @@ class Past:
             for k in range(n_folds if every or rarer < FISHER_BELOW else min(n_folds, 1)):
                 held, own = block.take(fold == k), left[fold == k]
                 gone = Table.none(len(self.low)).plus(
-                    held.Z - self._origin, held.y < 0, held.weight * own
+                    held.Z - self.origin, held.y < 0, held.weight * own
                 )
                 rest = self.table[0] - gone
                 counts = self.counts[0] - [own[held.y == sign].sum() for sign in (1, -1)]
@@ -384,10 +379,8 @@ class Past:
     def window(self, choice: Choice, recent: RecentScores, memory: int) -> Window:
         """Return scores relative to that halfway between the classes, labels and weights.
 
-        No score is of an example that its model had learned: in-sample scores are too sure, most of
-        all with many features and few rows. While everything is remembered they are those of folds
-        of the kept rows, else those of recent examples before they were learned. Only an example
-        that is alone in its class cannot be held out.
+        No score is of an example that its model had learned, but for one that is alone in its
+        class: they are those of folds of the kept rows, or of recent examples if memory is short.
         """
         margin = self.settings.margin
         if memory:

@@ -78,21 +78,10 @@ class MomentModel(NamedTuple):
 class MomentStream:
     """The moments of mapped rows so far, and the model that follows from them.
 
-    Parameters
-    ----------
-    features : FeatureMap
-        The fitted map of the rows.
-    half_lives : tuple of float
-        Numbers of rows after which a row counts half, the longest first.
-    ridge : float or None
-        The ridge; None for the best by held-out AUC.
-    margin : float
-        The margin of the square loss.
-    scaled : bool
-        Whether the ridge refers to features of mean variance 1.
-    free : bool, default=False
-        Whether the covariance of all examples may be taken instead of the sum of those of the
-        classes, which is Fisher's discriminant.
+    `half_lives` are numbers of rows after which a row counts half, the longest first. A `ridge` of
+    None is the best by held-out AUC; if `scaled`, it refers to features of mean variance 1. If
+    `free`, the covariance of all examples may be taken instead of the sum of those of the classes,
+    which is Fisher's discriminant.
 
     Examples
     --------

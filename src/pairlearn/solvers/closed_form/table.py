@@ -345,7 +345,7 @@ def _sums_of_ones(grid: Grid, X: NDArray[Any]) -> NDArray[Any]:
     """Return the sums of z z' over some rows, at most `_ROWS` times `_BLOCKS`, of weight 1."""
     n, d = X.shape
     far = np.zeros(n, dtype=bool)
-    found = np.zeros((2 * d + 1, 2 * d + 1), dtype=np.int64)
+    low, cross, high = np.zeros((3, d + 1, d + 1), dtype=np.int64)
     for start in range(0, n, _ROWS):
         now = slice(start, start + _ROWS)
         K = grid.steps(X[now])
@@ -353,22 +353,29 @@ def _sums_of_ones(grid: Grid, X: NDArray[Any]) -> NDArray[Any]:
         if largest > _EXACT:
             far[now] = np.abs(K).max(axis=1) > _EXACT
             K = K[~far[now]]
-        digits = [K]
-        if largest > _DIGIT:
-            high = np.rint(K / _DIGIT)
-            digits = [K - _DIGIT * high, high]
-        table = np.concatenate([np.ones((len(K), 1)), *digits], axis=1)
-        m = table.shape[1]
-        found[:m, :m] += (table.T @ table).astype(np.int64)
-    # The digits of a row put together: S = B F B'.
-    F = found.astype(object)
-    F = np.concatenate([F[:1], F[1 : d + 1] + (F[d + 1 :] << _BITS)])
-    S = np.concatenate([F[:, :1], F[:, 1 : d + 1] + (F[:, d + 1 :] << _BITS)], axis=1)
+        z = np.concatenate([np.ones((len(K), 1)), K], axis=1)
+        if largest <= _DIGIT:
+            low += _squared(z)
+            continue
+        # z = a + 2^22 b, and a b' + b a' = (a + b) (a + b)' - a a' - b b'.
+        b = np.rint(z / _DIGIT)
+        a = z - _DIGIT * b
+        c, aa, bb = a + b, _squared(a), _squared(b)
+        third = _ROWS // 3 + 1  # numbers of c have half a bit more
+        cc = sum(_squared(c[k : k + third]) for k in range(0, len(c), third))
+        low, cross, high = low + aa, cross + (cc - aa - bb), high + bb
+    low, cross, high = (part.astype(object) for part in (low, cross, high))
+    S = low + (cross << _BITS) + (high << 2 * _BITS) if high.any() else low
     if far.any():
         K = grid.exact_steps(X[far])
         exact = np.concatenate([np.ones((len(K), 1), dtype=object), K], axis=1)
         S = S + exact.T @ exact
     return np.asarray(S)
+
+
+def _squared(z: Vector) -> NDArray[np.int64]:
+    """Return z' z, of whole numbers below 2^53."""
+    return (z.T @ z).astype(np.int64)
 
 
 def _rounded(table: Table, grid: Grid) -> MomentValues:

@@ -292,29 +292,20 @@ class PairObjective:
             w, n_evaluations = newton(X, positive, ridge, w_start, **settings)
             stopped = n_evaluations == max_iterations
         else:
-            w, n_evaluations, stopped = self._descend(ridge, w_start, tolerance, max_iterations)
+            moments = self._moments
+            if w_start is None:
+                d = self._rows.shape[1]
+                w_start = np.zeros(d) if moments is None else moments.solve(ridge=ridge)
+            risk = partial(self._risk, ridge=ridge)
+            w, n_evaluations, stopped = descend(
+                risk, w_start, self._scatter, ridge=ridge, **settings
+            )
         if stopped:
             warn_caller(
                 f"The search stopped after {max_iterations} iterations; raise max_iterations.",
                 RuntimeWarning,
             )
         return w, n_evaluations
-
-    def _descend(
-        self, ridge: float, w_start: Vector | None, tolerance: float, max_iterations: int
-    ) -> tuple[Vector, int, bool]:
-        moments = self._moments
-        if w_start is None:
-            d = self._rows.shape[1]
-            w_start = np.zeros(d) if moments is None else moments.solve(ridge=ridge)
-        return descend(
-            partial(self._risk, ridge=ridge),
-            w_start,
-            self._scatter,
-            ridge=ridge,
-            tolerance=tolerance,
-            max_iterations=max_iterations,
-        )
 
     def _risk(self, w: Vector, ridge: float) -> tuple[float, Vector]:
         """Return the objective without ridge ||w||^2, and its gradient."""

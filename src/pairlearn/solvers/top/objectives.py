@@ -55,7 +55,7 @@ import numpy as np
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.risk import blocked_sums
 from pairlearn.register import Part, Register
-from pairlearn.solvers.exact.batch import PairObjective, ScoreLoss, Span
+from pairlearn.solvers.exact.batch import PairObjective, ScoreLoss, Span, pair_mean
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import AssumptionWarning, check_positive, warn_caller
@@ -172,13 +172,7 @@ class AllPairs(Objective):
 
     def of_scores(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> ScoreLoss:
         """Return the mean loss over pairs."""
-        sums = _Sums(loss, positive, weight)
-
-        def evaluate(scores: Vector) -> tuple[float, Vector]:
-            costs, slopes = sums.of_negatives(scores, sums.a)
-            return float(sums.b @ costs), sums.gradient(scores, sums.a, sums.b, slopes)
-
-        return evaluate
+        return pair_mean(loss, positive, weight)
 
 
 @OBJECTIVES.add("push")
@@ -376,9 +370,8 @@ class TopObjective(PairObjective):
     objective : Objective
         What is minimised.
     anchor : ndarray of shape (d,), optional
-        The minimiser over all pairs with some ridge, rescaled so that soft counts resolve
-        single positions. The ridge then weighs the squared distance to the anchor instead of to
-        zero, and the search starts there.
+        Where the ridge pulls to instead of zero, and where the search starts: the minimiser over
+        all pairs, which is rescaled so that soft counts resolve single positions.
 
     Examples
     --------

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -140,57 +141,37 @@ class TextSource:
     """The decompressed bytes of a text, forward only; ``"-"`` is standard input."""
 
     def __init__(self, target: Any) -> None:
-        self.offset = 0
+        self.offset, self._decoder = 0, None
         self.is_pipe = not is_path(target)
-        if self.is_pipe:
-            self.name = "standard input" if isinstance(target, str) else _name_of(target)
-            raw = sys.stdin.buffer if isinstance(target, str) else target
-        else:
+        raw = target
+        if not self.is_pipe:
             self.name, raw = str(target), open_raw(target)
+        elif isinstance(target, str):
+            self.name, raw = "standard input", sys.stdin.buffer
+        else:
+            name = getattr(target, "name", None)
+            self.name = name if isinstance(name, str) else type(target).__name__
         self._raw = raw
         #: Whether more bytes may have to be waited for.
         self.is_live = self.is_pipe and not (hasattr(raw, "seekable") and raw.seekable())
-        self._before = None if self.is_pipe or is_remote(target) else os.fstat(raw.fileno())
         try:
-            self._ahead = self._first_bytes(8)
-            self._content: Any = self._decompressed(_kind(self._ahead + b"\0" * 12))
-            head = self._head()
+            if isinstance(raw, io.TextIOBase):
+                raise ReadError("data must come as bytes; open the file with mode 'rb'.")
+            source = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
+            self._content = self._decompressed(source, _kind(source.peek(12)[:12]))
+            head = self._read(4096, self._content.read1)
             if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-                whole = cast(BinaryIO, io.BufferedReader(_Joined(head, self._content)))
-                self._content = codecs.EncodedFile(whole, "utf-8", "utf-16", "replace")
-                head = self._head()
+                self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+                head = self._decoder.decode(head).encode()
             self._check_text(head)
         except BaseException:
             self.close()
             raise
-        self._ahead, self.offset = head, 0
+        self._ahead = head
 
-    def _first_bytes(self, size: int) -> bytes:
-        read, found = getattr(self._raw, "read1", self._raw.read), b""
-        while len(found) < size and b"\n" not in found:  # a pipe may be slow
-            part = read(size - len(found))
-            if isinstance(part, str):
-                raise ReadError("data must come as bytes; open the file with mode 'rb'.")
-            if not part:
-                break
-            found += part
-        return found
-
-    def _head(self, size: int = 4096) -> bytes:
-        """Return the first bytes; of a live pipe its first line."""
-        head = b""
-        while len(head) < size and not (self.is_live and b"\n" in head):
-            part = self.read(size - len(head))
-            if not part:
-                break
-            head += part
-        return head
-
-    def _decompressed(self, kind: str) -> Any:
+    def _decompressed(self, raw: Any, kind: str) -> Any:
         if kind == "text":
-            return self._raw
-        raw: Any = io.BufferedReader(_Joined(self._ahead, self._raw))
-        self._ahead = b""
+            return raw
         if kind == "gzip":
             import gzip
 
@@ -228,45 +209,30 @@ class TextSource:
         return not self._ahead and not self.offset
 
     def read(self, size: int) -> bytes:
-        """Return `size` bytes, fewer at the end; a live pipe gives what it has."""
+        """Return up to `size` bytes, none at the end; a live pipe gives what it has."""
         part, self._ahead = self._ahead[:size], self._ahead[size:]
-        if not (part and self.is_live):
-            part += self._read(size - len(part))
+        if not self.is_live:
+            part += self._read(size - len(part), self._content.read)
+        elif not part:
+            part = self._read(size, self._content.read1)
         self.offset += len(part)
         return part
 
-    def _read(self, size: int) -> bytes:
-        read = self._content.read
-        if self.is_live:
-            read = getattr(self._content, "read1", read)
+    def _read(self, size: int, read: Callable[[int], bytes | None]) -> bytes:
         try:
             part = bytes(read(size) or b"")
-        except (OSError, EOFError, ValueError) as error:
-            raise self._damaged(error) from None
         except Exception as error:
-            if type(error).__module__ in ("_lzma", "lzma", "zlib"):
-                raise self._damaged(error) from None
-            raise
-        if not part and size:
-            self._check_same()
-        return part
-
-    def _damaged(self, error: BaseException) -> ReadError:
-        what = f"{self.name} cannot be read after byte {self.offset}: {_reason(error)}; "
-        if isinstance(error, OSError) and error.errno is not None:
-            return ReadError(f"{what}{cure_of(error)}.")
-        return ReadError(f"{what}it is damaged or cut short, write it again.")
-
-    def _check_same(self) -> None:
-        """Refuse a file that was cut or rewritten meanwhile; it may have grown."""
-        if self._before is None:
-            return
-        now, before = os.fstat(self._raw.fileno()), self._before
-        same = (now.st_size, now.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
-        if stat.S_ISREG(now.st_mode) and now.st_size <= before.st_size and not same:
-            raise ReadError(
-                f"{self.name} changed while it was read; wait until it is complete and start again."
-            )
+            known = isinstance(error, (OSError, EOFError, ValueError))
+            if not known and type(error).__module__ not in ("_lzma", "lzma", "zlib"):
+                raise
+            what = f"{self.name} cannot be read after byte {self.offset}: {_reason(error)}; "
+            if isinstance(error, OSError) and error.errno is not None:
+                raise ReadError(f"{what}{cure_of(error)}.") from None
+            raise ReadError(f"{what}it is damaged or cut short, write it again.") from None
+        if self._decoder is None:
+            return part
+        found: bytes = self._decoder.decode(part, not part).encode()
+        return found if found or not part else self._read(size, read)
 
     def close(self) -> None:
         """Close the file; a pipe stays open for its owner."""
@@ -276,27 +242,3 @@ class TextSource:
     def __del__(self) -> None:
         if hasattr(self, "_raw"):
             self.close()
-
-
-class _Joined(io.RawIOBase):
-    """A file with its first bytes put back."""
-
-    def __init__(self, beginning: bytes, rest: BinaryIO) -> None:
-        self._beginning, self._rest = beginning, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)
-        read = getattr(self._rest, "read1", self._rest.read)
-        part = self._beginning or read(len(view)) or b""
-        size = min(len(part), len(view))
-        view[:size] = part[:size]
-        self._beginning = part[size:]
-        return size
-
-
-def _name_of(target: Any) -> str:
-    name = getattr(target, "name", None)
-    return name if isinstance(name, str) else type(target).__name__

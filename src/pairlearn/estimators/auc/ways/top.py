@@ -14,7 +14,7 @@ import numpy as np
 from pairlearn.estimators.auc.composition import Before, Task
 from pairlearn.estimators.auc.ways.descent import mapped_chunk
 from pairlearn.estimators.auc.ways.grid import check_width
-from pairlearn.estimators.shared.class_moments import deal_folds
+from pairlearn.estimators.shared.class_moments import class_folds
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.solvers import SGD, Fitted, auto_steps
@@ -56,8 +56,7 @@ def solve_top_by_descent(task: Task, solver: SGD, rows: Rows, y: Vector, weight:
     choice = Choice(solver.given_step, bound)
     if choice.step_size is None:
         shares = weight if len(weight) else np.ones(len(y))
-        assert task.keys is not None
-        folds = deal_folds((y > 0).astype(np.intp), shares, task.validation_fraction, task.keys)
+        folds = class_folds((y > 0).astype(np.intp), shares, task.validation_fraction, task.rng)
         if int(np.count_nonzero(y[folds[0][1]] > 0)) >= _ENOUGH:
             folds = folds[:1]
         draws = task.rng.spawn(1)[0]
