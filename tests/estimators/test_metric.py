@@ -6,8 +6,6 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.cluster import DBSCAN
 from sklearn.datasets import load_digits
@@ -185,25 +183,6 @@ def test_vocabulary_agrees_with_itself():
         metric(X[:2], X[2:4])
     assert pickle.loads(pickle.dumps(metric))(X[0], X[1]) == metric(X[0], X[1])
     assert learner.get_feature_names_out()[0] == "metriclearner0"
-
-
-@given(seed=st.integers(0, 1000))
-@settings(max_examples=20, deadline=None)
-def test_pair_distance_is_a_pseudo_metric(seed):
-    X, y = task(n=60, seed=seed)
-    learner = MetricLearner(solver=MetricSGD(step_size=0.001, n_passes=2), random_state=seed).fit(
-        X, y
-    )
-    rng = np.random.default_rng(seed)
-    a, b, c = X[rng.integers(0, 60, (3, 30))]
-
-    def distance(p, q):
-        return learner.pair_distance(np.stack([p, q], axis=1))
-
-    assert (distance(a, b) >= 0).all()
-    np.testing.assert_array_equal(distance(a, a), 0.0)
-    np.testing.assert_allclose(distance(a, b), distance(b, a), rtol=1e-12)
-    assert (distance(a, c) <= distance(a, b) + distance(b, c) + 1e-9).all()
 
 
 def test_inside_scikit_learn():

@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 from pairlearn import (
     SGD,
@@ -206,40 +205,6 @@ def test_the_step_size_is_chosen_by_the_metric_asked_for():
     )
     assert model.held_out_auc_ == max(tried.auc for tried in model.choice_.tried)
     assert model.step_size_ in [tried.values["step_size"] for tried in model.choice_.tried]
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES_OF_THE_TOP, ids=str)
-def test_a_stream_is_the_same_in_any_chunks(objective):
-    X, y = two_directions(700)
-
-    def learn(cuts, X=X, **more):
-        model = AUCClassifier(objective, random_state=0, **more)
-        begin = 0
-        for stop in [*cuts, len(y)]:
-            model.partial_fit(X[begin:stop], y[begin:stop], classes=[0, 1])
-            begin = stop
-        return model
-
-    whole, parts = learn([]), learn([1, 2, 100, 333, 334])
-    np.testing.assert_array_equal(whole.coef_, parts.coef_)
-    assert whole.threshold_ == parts.threshold_
-    # Nor does a constant column.
-    padded = learn([], np.column_stack([X, np.full(len(y), 7.0)]))
-    np.testing.assert_array_equal(padded.coef_[:, :-1], whole.coef_)
-    # Units do not matter, nor does the storage, nor a map that is fitted.
-    factor = np.array([1e3, 1e-2])
-    units = learn([200], X * factor)
-    np.testing.assert_allclose(units.coef_ * factor, whole.coef_, rtol=1e-6)
-    sparse = learn([200, 500], scipy.sparse.csr_array(X))
-    np.testing.assert_allclose(sparse.coef_, whole.coef_, rtol=1e-8)
-    hats = learn([200], solver="sgd", features=Hats(n_knots=4).fit(X))
-    assert hats.score(X, y) > 0.7
-    other = AUCClassifier(objective, random_state=0)
-    other.partial_fit(X[:300], y[:300], classes=[0, 1])
-    again = AUCClassifier(objective, random_state=0)
-    again.restore_stream(other.stream_state())
-    again.partial_fit(X[300:], y[300:])
-    np.testing.assert_array_equal(again.coef_, whole.coef_)
 
 
 def test_streams_that_cannot_go_on_say_so():

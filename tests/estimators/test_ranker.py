@@ -94,29 +94,6 @@ def test_sparse_is_dense():
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-12)
 
 
-@pytest.mark.parametrize("grouped", [True, False])
-@pytest.mark.parametrize("store", [np.asarray, scipy.sparse.csr_array])
-@pytest.mark.thorough
-def test_units_of_the_features_do_not_matter(grouped, store):
-    X, y, qid = task()
-    qid = qid if grouped else None
-    units = 10.0 ** np.array([-6, 3, 6, 0])
-
-    def accuracy(X):
-        ranker = PairwiseRanker(random_state=0).fit(store(X[:900]), y[:900], part(0, 900))
-        return ranker.pair_accuracy(store(X[900:]), y[900:], part(900, None))
-
-    def part(first, last):
-        return None if qid is None else qid[first:last]
-
-    expected = accuracy(X)
-    changed = [X * units, X * 1e-6, np.column_stack([X, np.full(len(X), 0.1)])]
-    if store is np.asarray:
-        changed.append(X + 1e3 * units)
-    for Z in changed:
-        assert abs(accuracy(Z) - expected) < 0.002
-
-
 def test_queries_without_a_pair_are_skipped_and_counted():
     X, y, qid = task(n_queries=20)
     extra = np.random.default_rng(1).normal(size=(5, 4))

@@ -244,39 +244,6 @@ def test_wrong_examples_are_refused():
     assert SurvivalRanker(SquaredHinge(margin=2.0), solver=Exact(ridge=0.1)).fit(X, one).coef_.any()
 
 
-@pytest.mark.parametrize("features", ["linear", "hats"])
-def test_scikit_survivals_own_checks(features):
-    testing = pytest.importorskip(
-        "sksurv.testing", reason="scikit-survival is not installed (make test-survival)"
-    )
-    from sksurv import datasets, metrics
-
-    X, y = datasets.load_whas500()
-    X = X.to_numpy(dtype=float)
-    event, time = y.dtype.names
-    # its weights for the censoring reach as far as the times of training
-    test = np.flatnonzero((np.arange(len(y)) < 150) & (y[time] < y[time][150:].max()))
-    train = np.arange(150, len(y))
-    ranker = SurvivalRanker(features=features, random_state=0).fit(X[train], y[train])
-    chances = ranker.predict_survival_function(X[test])
-    testing.assert_survival_function_properties(chances)
-    testing.assert_chf_properties(-np.log(np.maximum(chances, 1e-300)))
-    # its measures take our risks and chances, and say what ours do
-    risk = ranker.predict(X[test])
-    found = metrics.concordance_index_censored(y[test][event], y[test][time], risk)
-    testing.assert_cindex_almost_equal(y[test][event], y[test][time], risk, found)
-    assert ranker.score(X[test], y[test]) == pytest.approx(found[0], abs=1e-12)
-    times = np.quantile(y[train][time][y[train][event]], [0.25, 0.5, 0.75])
-    at = ranker.predict_survival_function(X[test], times)
-    brier = metrics.integrated_brier_score(y[train], y[test], at, times)
-    nobody = np.tile(at.mean(axis=0), (len(test), 1))
-    assert brier < metrics.integrated_brier_score(y[train], y[test], nobody, times)
-    assert metrics.cumulative_dynamic_auc(y[train], y[test], risk, times)[1] > 0.7
-    # its scorers wrap the ranker as they wrap its own estimators
-    wrapped = metrics.as_concordance_index_ipcw_scorer(ranker, tau=float(times[-1]))
-    assert 0.6 < wrapped.fit(X[train], y[train]).score(X[test], y[test]) < 1.0
-
-
 @pytest.mark.parametrize("far", [0.0, 30.0, 1e3, 1e5, -1e3])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_the_slope_of_the_hazard_is_the_top_of_its_likelihood(far):

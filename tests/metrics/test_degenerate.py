@@ -172,14 +172,6 @@ def test_a_class_has_one_column():
         HandTill(classes=[0, 1, 1])
 
 
-def test_the_cheapest_threshold_does_not_see_examples_of_weight_zero():
-    y, scores = [0, 0, 0, 1, 1], [0.0, 1.0, 1.9, 2.0, 3.0]
-    found = cheapest_threshold(y, scores, sample_weight=[1, 1, 0, 1, 1])
-    assert found == cheapest_threshold([0, 0, 1, 1], [0.0, 1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match="0 for every example"):
-        cheapest_threshold(y, scores, sample_weight=np.zeros(5))
-
-
 @pytest.mark.parametrize("metric", [roc_auc, cheapest_threshold])
 def test_a_third_label_of_weight_zero_is_absent(metric):
     y, scores = [0, 2, 0, 1, 1], [0.0, 9.0, 1.9, 1.0, 3.0]

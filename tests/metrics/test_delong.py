@@ -52,28 +52,6 @@ def test_standard_errors_are_those_of_the_literal_formula(sample):
     assert both.standard_error == pytest.approx(math.sqrt(variance), abs=1e-7)
 
 
-@given(two_scores(), st.sampled_from([0.5, 0.9, 0.95, 0.999]))
-def test_intervals_are_ordered_and_inside_the_range(sample, confidence):
-    y, a, b = sample
-    found = roc_auc_interval(y, a, confidence=confidence)
-    assert 0.0 <= found.low <= found.auc <= found.high <= 1.0
-    both = compare_auc(y, a, b, confidence=confidence)
-    assert -1.0 <= both.low <= both.difference <= both.high <= 1.0
-    assert 0.0 <= both.p_value <= 1.0
-
-
-@given(two_scores())
-def test_interval_and_comparison_mirror(sample):
-    y, a, b = sample
-    found, mirrored = roc_auc_interval(y, a), roc_auc_interval(1 - y, a)
-    assert mirrored.auc == pytest.approx(1.0 - found.auc, abs=1e-14)
-    assert mirrored.low == pytest.approx(1.0 - found.high, abs=1e-12)
-    there, back = compare_auc(y, a, b), compare_auc(y, b, a)
-    assert back.difference == -there.difference
-    assert back.p_value == there.p_value
-    assert back.low == -there.high
-
-
 def newcombe(t, p, q):
     """Return the parts of Newcombe's variance: of p examples that meet q, and of these."""
     c = (t / (2 - t) + 2 * t**2 / (1 + t)) / 2 - t**2

@@ -12,7 +12,6 @@ from hypothesis.extra import numpy as hnp
 from pairlearn import Hinge, Logistic, SmoothedHinge, Square, SquaredHinge
 from pairlearn.losses import LogLink
 from pairlearn.metrics import pair_risk, pair_risk_gradient
-from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.exact import batch
 from pairlearn.solvers.exact.batch import ExactSolver, PairObjective, pair_mean
 from pairlearn.solvers.rows import DenseRows, as_rows
@@ -193,21 +192,6 @@ def test_rows_are_few_beside_twice_as_many_columns():
     X, y = sample(n=12, d=24)
     assert PairObjective(DenseRows(X), y, SquaredHinge())._in_span is not None
     assert PairObjective(DenseRows(X[:, 1:].copy()), y, SquaredHinge())._in_span is None
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("loss", [SquaredHinge(), Square()], ids=repr)
-def test_moments_of_a_search_are_the_exact_ones(loss, weighted):
-    X, y = sample(n=90, d=40)
-    weight = np.random.default_rng(1).gamma(2.0, size=90) if weighted else None
-    X[:, 0] += 1e6
-    exact = ClassMoments(40).add(X, y, example_weight=weight)
-    found = PairObjective(DenseRows(X), y, loss, weight)
-    np.testing.assert_allclose(found._moments.counts, exact.counts, rtol=1e-12)
-    np.testing.assert_allclose(found._moments.difference, exact.difference, rtol=0, atol=1e-8)
-    size = np.sqrt(np.diagonal(exact.pair_scatter))
-    gap = (found._scatter - exact.pair_scatter) / np.outer(size, size)
-    np.testing.assert_allclose(gap, 0.0, atol=1e-8)
 
 
 def test_moments_of_a_search_need_weight_in_both_classes():

@@ -8,7 +8,7 @@ import scipy.sparse
 from pairlearn import Exponential, Logistic, SmoothedHinge, Square, SquaredHinge
 from pairlearn.estimators.auc.ways.exact import _ridges
 from pairlearn.reference import p_norm_push, partial_area, soft_average_precision
-from pairlearn.solvers.exact.batch import PairObjective, pair_mean
+from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import DenseRows, as_rows
 from pairlearn.solvers.top.objectives import (
     PartialArea,
@@ -122,16 +122,6 @@ def test_whole_weights_are_copies(objective):
         assert once == pytest.approx(copied(np.repeat(scores, times))[0], abs=0.05)
     else:
         assert once == pytest.approx(copied(np.repeat(scores, times))[0], rel=1e-10)
-
-
-def test_all_negatives_are_the_mean_over_pairs():
-    positive, scores, weight = sample()
-    mean = pair_mean(SquaredHinge(), positive, weight)(scores)
-    push = Push(1.0).of_scores(SquaredHinge(), positive, weight)(scores)
-    area = PartialArea(1.0).of_scores(SquaredHinge(), positive, weight)(scores)
-    assert push[0] == pytest.approx(mean[0])
-    np.testing.assert_allclose(push[1], mean[1], atol=1e-12)
-    np.testing.assert_allclose(area[1], mean[1], atol=1e-12)
 
 
 def test_worst_share_is_exact_and_soft():

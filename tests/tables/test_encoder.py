@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import pickle
 import warnings
 
@@ -17,6 +18,9 @@ from sklearn.pipeline import make_pipeline
 
 from pairlearn import AUCClassifier, TableEncoder
 from pairlearn.tables import TableEncoding, TableOptions, load_table
+from pairlearn.tables.columns import YesNoColumn
+from pairlearn.tables.dates import parse_date
+from pairlearn.tables.series import read_days, read_numbers, series_of
 
 
 @pytest.fixture
@@ -367,3 +371,54 @@ def test_durations_of_numpy_are_hours_in_an_object_column_too():
     encoder = TableEncoder().fit(objects)
     np.testing.assert_allclose(encoder.transform(typed), encoder.transform(objects))
     assert encoder.transform(typed)[0, 0] == pytest.approx(100 / 3600)
+
+
+@pytest.mark.parametrize(
+    ("before", "later", "said"),
+    [
+        ("%m/%d/%Y", "%d/%m/%Y", "dates with the month first, this looks like dates with the day"),
+        ("{:.2f}", "{:,.2f}", "plain numbers .*, this looks like numbers with commas"),
+    ],
+)
+def test_a_column_that_is_written_in_another_way_than_in_training(before, later, said):
+    """Half of the dates were misread, the other half missing, and the status was 0."""
+    values = [datetime.date(2023, 1, 1) + datetime.timedelta(days=7 * k) for k in range(100)]
+    if "{" in before:
+        values = (1000.0 + 97.3 * np.arange(100)).tolist()
+
+    def frame(form):
+        texts = [form.format(v) if "{" in form else v.strftime(form) for v in values]
+        return pd.DataFrame({"c": texts, "z": np.sin(np.arange(100))})
+
+    encoder = TableEncoder().fit(frame(before))
+    with pytest.raises(ValueError, match=f"column 'c' cannot be read: .*; training saw {said}"):
+        encoder.transform(frame(later))
+    with pytest.warns(UserWarning, match="values taken as missing"):
+        encoder.transform(frame(later)[:19])
+
+
+SCALARS = {
+    "number": (2.5, [2.5, np.float64(2.5), np.float32(2.5), decimal.Decimal("2.50"), "2.5"]),
+    "whole": (3.0, [3, 3.0, np.int8(3), np.uint64(3), np.float32(3), decimal.Decimal(3), "3"]),
+    "flag": (1.0, [True, np.bool_(True), "true", "Yes"]),
+    "span": (1.5, [datetime.timedelta(minutes=90), np.timedelta64(90, "m"),
+                   pd.Timedelta(minutes=90), "1.5"]),
+    "day": (19723.0, [datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1),
+                      np.datetime64("2024-01-01"), pd.Timestamp("2024-01-01"), "2024-01-01"]),
+    "gap": (np.nan, [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), "n/a", ""]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SCALARS)
+def test_a_scalar_has_one_meaning_whatever_its_type(kind):
+    expected, values = SCALARS[kind]
+    for value in values:
+        for column in ([value], [value, "other"], [value, None]):
+            series = series_of("c", column)
+            if kind == "day":
+                found = read_days(series, lambda text: parse_date(text, "ymd"))[0][0]
+            elif kind == "flag":
+                found = YesNoColumn("c").read(series)[0][0]
+            else:
+                found = read_numbers(series, "plain")[0][0]
+            assert found == expected or (found != found and kind == "gap"), (value, column)

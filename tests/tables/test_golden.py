@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What readers, encoders and the program make of small files stays as it was recorded.
+"""What readers and encoders make of small files stays as it was recorded.
 
 ``golden/expected.json`` holds recorded results.
 ``python tests/tables/test_golden.py`` records them again; do that only if results may change.
@@ -8,12 +8,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
-import re
-import signal
-import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,16 +18,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pairlearn.cli.program import program
-from pairlearn.cli.running import run
-from pairlearn.models import read_model
-from pairlearn.streams import OnlineLearner
 from pairlearn.streams.readers.base import Position, ReadError
 from pairlearn.tables.encoding import TableEncoding
 from pairlearn.tables.fitting import TableOptions, load_table, plan_table
 from pairlearn.tables.reader import TableReader
 
-GOLDEN = Path(__file__).parent / "golden"
+EXPECTED = Path(__file__).parent / "golden" / "expected.json"
 N = 60
 
 
@@ -205,121 +198,8 @@ def _with(options, **changes):
     return replace(options, **changes)
 
 
-#: The data and the options of ``train``.
-PROGRAM = {
-    "memory": ("mixed.csv", ["--label", "bought", "--set", "solver=exact"]),
-    "stream": ("plain.csv", ["--label", "y", "--fit", "stream"]),
-    "words": ("words.csv", ["--label", "y", "--fit", "stream"]),
-    "encoded": ("mixed.csv", ["--label", "bought", "--exclude", "note", "--fit", "stream"]),
-    "pipe": ("-", ["--label", "y", "--format", "csv", "--classes", "0,1", "--fit",
-                          "stream"]),
-    "hashed pipe": ("- mixed", ["--label", "bought", "--format", "csv", "--classes",
-                    "no,Yes", "--fit", "stream", "--categorical", "colour:8", "--set",
-                    "reading.features=age,colour", "--set", "reading.missing=indicator"]),
-    "svmlight": ("a.svm", ["--fit", "stream"]),
-    # On another processor another step size may be chosen: held-out pairs are nearly tied.
-    "ranking": ("small.csv", ["--problem", "ranking", "--label", "target", "--qid", "qid",
-                                     "--set", "solver.step_size=0.05"]),
-    "classes": ("mixed.csv", ["--problem", "classes", "--label", "colour", "--exclude",
-                                     "note"]),
-}  # fmt: skip
-STREAMED = [name for name, (data, options) in PROGRAM.items()
-            if "stream" in options and data[0] != "-"]  # fmt: skip
-
-
-class Harness:
-    """Run the program in a folder with the data of the cases."""
-
-    def __init__(self, folder, monkeypatch, capsys):
-        self.folder, self.monkeypatch, self.capsys = folder, monkeypatch, capsys
-        monkeypatch.chdir(folder)
-        (folder / "plain.csv").write_text(_plain(200))
-        (folder / "mixed.csv").write_text(_mixed(200))
-        (folder / "small.csv").write_text(SMALL)
-        for name, n in (("words.csv", 200), ("new words.csv", 20)):
-            words = _plain(n).replace(",0\n", ",No\n").replace(",1\n", ",Yes\n")
-            (folder / name).write_text(words)
-        lines = [f"{_y(k)} 1:{math.sin(k):.12f} {2 + k % 4}:{k % 5}\n" for k in range(200)]
-        (folder / "a.svm").write_text("".join(lines))
-        (folder / "new.svm").write_text("".join(lines[:20]))
-        (folder / "new.csv").write_text(_plain(90, 70).replace("0.4", "NA", 1))
-        (folder / "new mixed.csv").write_text(_mixed(30))
-
-    def call(self, *arguments, text="", status=0):
-        self.monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
-        found = run(program, [str(argument) for argument in arguments])
-        out, err = self.capsys.readouterr()
-        assert found == status, err
-        return out.replace(str(self.folder), "@"), err.replace(str(self.folder), "@")
-
-    def train(self, name, output, *more, status=0):
-        data, options = PROGRAM[name]
-        text = {"-": _plain(200), "- mixed": _mixed(200)}.get(data, "")
-        # The recorded models are linear; the choice between kinds has tests of its own.
-        return self.call("train", data.split()[0], "--model", "linear", *options, "-o", output,
-                         *more, text=text, status=status)  # fmt: skip
-
-    def uses(self, name, model):
-        """Return what a stored model says about new data."""
-        data = PROGRAM[name][0]
-        new = {"a.svm": "new.svm", "small.csv": "small.csv", "words.csv": "new words.csv"}.get(
-            data, "new mixed.csv" if "mixed" in data else "new.csv"
-        )
-        scores, told = self.call("predict", model, new)
-        judged = ["", ""]
-        if name != "hashed pipe":
-            judged = self.call("evaluate", model, new)
-        record = read_model(model)
-        return {
-            "names": _names(record.feature_names),
-            "classes": record.classes,
-            "scores": scores,
-            "told": told,
-            "judged": judged[0],
-            "judged, told": judged[1],
-        }
-
-    def interrupted(self, name, output):
-        """Train until a signal comes after the second part; a checkpoint is left."""
-        learn, count = OnlineLearner._learn_part, 0
-
-        def part(*arguments, **options):
-            nonlocal count
-            found = learn(*arguments, **options)
-            count += 1
-            if count == 2:
-                signal.raise_signal(signal.SIGTERM)
-            return found
-
-        with self.monkeypatch.context() as patch:
-            patch.setattr(OnlineLearner, "_learn_part", part)
-            self.train(name, output, *HALVES, status=128 + signal.SIGTERM)
-
-
-HALVES = ("--set", "stream.n_passes=2", "--set", "stream.every=50")
-_NUMBER = re.compile(r"[-+]?\d+\.\d+(?:e[-+]?\d+)?")
-
-
-def _same_text(found, expected):
-    """Compare texts; numbers may differ by the rounding of another processor."""
-    assert _NUMBER.sub("#", found) == _NUMBER.sub("#", expected)
-    np.testing.assert_allclose(
-        [float(x) for x in _NUMBER.findall(found)], [float(x) for x in _NUMBER.findall(expected)],
-        rtol=1e-9, atol=1e-12,
-    )  # fmt: skip
-
-
-def _same_use(found, expected):
-    assert found.keys() == expected.keys()
-    for key, value in expected.items():
-        if isinstance(value, str):
-            _same_text(found[key], value)
-        else:
-            assert found[key] == value, key
-
-
 def _expected():
-    return json.loads((GOLDEN / "expected.json").read_text())
+    return json.loads(EXPECTED.read_text())
 
 
 def _plainly(found):
@@ -329,32 +209,6 @@ def _plainly(found):
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_is_encoded_as_recorded(name, tmp_path):
     assert _plainly(table_case(name, tmp_path)) == _expected()["table"][name]
-
-
-@pytest.fixture
-def harness(tmp_path, monkeypatch, capsys):
-    return Harness(tmp_path, monkeypatch, capsys)
-
-
-# In the others a ridge is chosen among near ties.
-@pytest.mark.parametrize("name", sorted({*PROGRAM} - {"encoded", "hashed pipe"}))
-def test_training_ends_as_recorded(name, harness):
-    out, err = harness.train(name, "m")
-    expected = _expected()["program"][name]
-    _same_text(out, expected["out"])
-    _same_text(err, expected["err"])
-    _same_use(_plainly(harness.uses(name, "m")), expected["used"])
-
-
-@pytest.mark.parametrize("name", STREAMED)
-def test_an_interrupted_training_goes_on(name, harness):
-    harness.train(name, "whole", *HALVES)
-    harness.interrupted(name, "m")
-    harness.train(name, "m", *HALVES)
-    one, other = read_model("m"), read_model("whole")
-    assert {**one.provenance} == {**other.provenance}
-    for key in other.arrays:
-        np.testing.assert_allclose(one.arrays[key], other.arrays[key], rtol=1e-6, err_msg=key)
 
 
 def _by_line(found):
@@ -368,33 +222,9 @@ def _by_line(found):
     return "{\n" + ",\n".join(groups) + "\n}\n"
 
 
-def _record(folder, monkeypatch, capsys):
-    """Write all results as they are now."""
-
-    def fresh(name):
-        made = folder / name
-        made.mkdir()
-        return made
-
-    found = {
-        "table": {name: table_case(name, fresh(f"t {name}")) for name in TABLES},
-        "program": {},
-    }  # fmt: skip
-    harness = Harness(fresh("program"), monkeypatch, capsys)
-    for name in PROGRAM:
-        out, err = harness.train(name, "m")
-        used = harness.uses(name, "m")
-        found["program"][name] = {"out": out, "err": err, "used": used}
-        Path("m").unlink()  # the next one must not replace it
-    (GOLDEN / "expected.json").write_text(_by_line(found))
-
-
 if __name__ == "__main__":
-    source = Path(__file__)
-    test = source.with_name("test_record_golden.py")
-    test.write_text("from test_golden import _record\n\n\ndef test_record(tmp_path, monkeypatch, "
-                    "capsys):\n    _record(tmp_path, monkeypatch, capsys)\n")  # fmt: skip
-    try:
-        sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", str(test)]))
-    finally:
-        test.unlink()
+    found = {}
+    for name in TABLES:
+        with tempfile.TemporaryDirectory() as folder:
+            found[name] = table_case(name, Path(folder))
+    EXPECTED.write_text(_by_line({"table": found}))

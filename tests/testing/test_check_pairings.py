@@ -240,27 +240,6 @@ def test_online_slips_are_found(arrive, message):
         check_pairing(arriving(arrive))
 
 
-def test_a_generator_that_is_not_copied_is_found():
-    """A chunk that fails must leave the stream as it was, with what it would have drawn."""
-
-    @dataclass(frozen=True)
-    class Mine(PreviousExample):
-        def online(self, rng):
-            class Source:
-                b = 0
-
-                def arrive(self, y):
-                    rows = np.arange(self.b + len(y))
-                    met = np.array([rng.integers(0, r) for r in rows[1:]], dtype=np.int64)
-                    self.b = len(rows)
-                    return Arrival(Plan(rows[1:], met), rows)
-
-            return Source()
-
-    with pytest.raises(ValueError, match="A copy of the source of Mine"):
-        check_pairing(Mine())
-
-
 def test_a_stream_looks_at_the_rows_of_a_pairing_of_ones_own():
     """Rows are those that the stream remembers, followed by those of the chunk, and no others."""
 

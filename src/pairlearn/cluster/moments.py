@@ -27,8 +27,6 @@ from pairlearn.typing import Vector
 _MOST_NUMBERS = 2e8
 #: The approximate number of values that are multiplied at once.
 _NUMBERS = 131_072
-#: What a state tells of each class beside its sums.
-_FACTS = ("squares", "n_examples")
 #: Why examples are not taken back.
 _NOT_AMONG = (
     "These examples are not all among those of the state; take back only examples that were added, "
@@ -42,8 +40,6 @@ class LabelledMoments:
 
     #: Labels, sorted.
     classes: NDArray[Any]
-    #: Sums of squared weights.
-    squares: Vector
     #: Numbers of examples.
     n_examples: NDArray[np.int64]
     #: The exact sums of the classes.
@@ -167,7 +163,6 @@ class LabelMoments(Statistic):
             table = table.plus(as_rows(block, finite=True).matrix, code[now], weight)
         return {
             "classes": classes,
-            "squares": np.bincount(code, chunk.weight**2, minlength=k),
             "n_examples": np.bincount(code, minlength=k),
             **table.state(),
         }
@@ -194,11 +189,9 @@ class LabelMoments(Statistic):
             in_order(Table.from_state(one), one["classes"], classes) for one in (first, second)
         )
         table = ours + theirs if sign > 0 else ours - theirs
-        facts = {name: np.zeros(len(classes), first[name].dtype) for name in _FACTS}
-        for name, values in facts.items():
-            values[np.searchsorted(classes, first["classes"])] += first[name]
-            values[np.searchsorted(classes, second["classes"])] += sign * second[name]
-        counts = facts["n_examples"]
+        counts = np.zeros(len(classes), dtype=np.int64)
+        for one, way in ((first, 1), (second, sign)):
+            counts[np.searchsorted(classes, one["classes"])] += way * one["n_examples"]
         empty = (table.totals == 0).astype(bool)
         if sign < 0 and not (
             table.is_possible() and (counts >= 0).all() and empty[counts == 0].all()
@@ -207,14 +200,12 @@ class LabelMoments(Statistic):
         left = np.flatnonzero(counts)
         if not len(left):
             return {}
-        facts = {name: values[left] for name, values in facts.items()}
-        return {"classes": classes[left], **facts, **table[left].state()}
+        return {"classes": classes[left], "n_examples": counts[left], **table[left].state()}
 
     def finish(self, state: State) -> LabelledMoments:
         """Return the moments."""
         state = self.needs(state)
-        facts = {name: state[name] for name in ("classes", *_FACTS)}
-        return LabelledMoments(**facts, table=Table.from_state(state))
+        return LabelledMoments(state["classes"], state["n_examples"], Table.from_state(state))
 
     def _check_classes(self, classes: NDArray[Any]) -> None:
         if len(classes) > self.max_classes:

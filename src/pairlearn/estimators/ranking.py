@@ -292,7 +292,6 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         return self
 
     def _note(self, fitted: Fitted, counts: tuple[int, int, int]) -> None:
-        """Take over what a solver found."""
         self.coef_, self.solver_, self.loss_ = fitted.w, fitted.solver, fitted.loss
         self.choice_: Choice | None = fitted.choice
         self.step_size_, self.held_out_accuracy_ = fitted.choice.step_size, fitted.choice.auc
@@ -316,10 +315,8 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Grades, or any real target.
+        X, y : array-like
+            As in `fit`.
         qid : array-like of shape (n_samples,), optional
             The query of each example, with every chunk or with none; texts in all chunks, or
             numbers in all: the text "7" and the number 7 are different queries.
@@ -390,15 +387,11 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         )
 
     def _adopt(self, stream: Stream, loss: PairLoss) -> None:
-        """Take over what a stream has learned."""
         self._stream, self.solver_, self.loss_ = stream, "sgd", loss
         self.choice_ = self.held_out_accuracy_ = self.n_queries_ = None
         self.n_single_ = self.n_flat_ = 0
-        self.coef_, self.n_steps_, self.n_gradients_ = (
-            stream.average,
-            stream.n_steps,
-            stream.n_gradients,
-        )
+        self.coef_ = stream.average
+        self.n_steps_, self.n_gradients_ = stream.n_steps, stream.n_gradients
         self.n_forgotten_ = getattr(stream.source, "n_forgotten", 0)
 
     def stream_state(self) -> dict[str, Any]:
@@ -439,44 +432,14 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         return self._linear_scores(X, self.coef_, self.features_)
 
     def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean NDCG@k over queries, at most 1; without queries, the pair accuracy.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Examples.
-        y : array-like of shape (n,)
-            Grades of at least 0; without queries any real target.
-        qid : array-like of shape (n,), optional
-            The query of each example.
-
-        Returns
-        -------
-        float
-            The measure.
-        """
+        """Return the mean NDCG@k over queries, at most 1; without queries, the pair accuracy."""
         scores = self.predict(X)
         if qid is None:
             return pair_accuracy(y, scores)
         return ndcg(y, scores, qid=qid, k=self.k, gain=self.gain)
 
     def pair_accuracy(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean over queries of the share of pairs in the right order.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Examples.
-        y : array-like of shape (n,)
-            Grades, or any real target.
-        qid : array-like of shape (n,), optional
-            The query of each example.
-
-        Returns
-        -------
-        float
-            The share, between 0 and 1.
-        """
+        """Return the mean over queries of the share of pairs in the right order."""
         return pair_accuracy(y, self.predict(X), qid=qid)
 
     def _parts(self) -> tuple[SGD, PairLoss]:
@@ -537,11 +500,7 @@ def _count_queries(query: Places, y: Vector) -> tuple[Mask, tuple[int, int, int]
 def _folds(
     query: Places, y: Vector, grouped: bool, fraction: float, rng: np.random.Generator
 ) -> list[tuple[Places, Places]]:
-    """Return (train, held-out) examples: whole queries, or examples where there are none.
-
-    One part is held out, or several in turn if a part is small. If nothing can be held out,
-    training examples are judged.
-    """
+    """Return (train, held-out) examples, by whole queries; all are judged if none can be spared."""
     from sklearn.model_selection import GroupKFold, KFold
 
     n_groups = len(np.unique(query)) if grouped else len(query)

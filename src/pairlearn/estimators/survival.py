@@ -360,7 +360,6 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         return self
 
     def _examples(self, X: Any, y: Any) -> tuple[Rows, NDArray[Any]]:
-        """Return checked rows, and the events and times of each."""
         if y is None:
             raise ValueError(
                 "SurvivalRanker requires y to be passed, but the target y is None; give the event "
@@ -411,7 +410,6 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         weight: Vector,
         rng: np.random.Generator,
     ) -> Fitted:
-        """Return the minimiser over all comparable pairs, and the ridge that was chosen."""
         metric = self._metric()
 
         def objective(part: Any) -> SurvivalObjective:
@@ -450,7 +448,6 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         weight: Vector,
         rng: np.random.Generator,
     ) -> Fitted:
-        """Return the average of Algorithm 1 over compared pairs."""
         metric = self._metric()
         weights = np.empty(0) if (weight == 1.0).all() else weight
 
@@ -519,8 +516,8 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
+        X : array-like
+            Examples, as in `fit`.
         times : array-like of shape (n_times,), optional
             Times up to the largest one in training; `event_times_` by default.
 
@@ -542,18 +539,7 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         return hazard.survival(scores, asked)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the concordance index of the predicted risks, with the ranker's `ipcw` and `tau`.
-
-        Parameters
-        ----------
-        X, y, sample_weight : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        float
-            1 for a perfect order, 1/2 for chance.
-        """
+        """Return the concordance index of the predicted risks, with the own `ipcw` and `tau`."""
         return self._metric()(y, self.predict(X), sample_weight=sample_weight)
 
 

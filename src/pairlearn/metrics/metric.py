@@ -256,22 +256,7 @@ class Metric(ABC):
     def __call__(
         self, y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None = None
     ) -> float:
-        """Return the value.
-
-        Parameters
-        ----------
-        y : array-like of shape (n,)
-            Labels; of two, the larger one is positive.
-        scores : array-like
-            Finite scores, larger for examples that look positive.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative weights; an example of weight zero counts as absent.
-
-        Returns
-        -------
-        float
-            The value of the metric.
-        """
+        """Return the value; `y`, `scores` and `sample_weight` are those of `interval`."""
         return self._measured(y, {"scores": scores}, sample_weight)[1][0].value
 
     def interval(

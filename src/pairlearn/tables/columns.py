@@ -16,14 +16,14 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from pairlearn.streams.readers.base import bucket_of
 from pairlearn.tables.dates import ORDERS, parse_date
-from pairlearn.tables.kinds import Decision
+from pairlearn.tables.kinds import UNUSED, Decision, decide
 from pairlearn.tables.series import gaps, known_texts, read_days, read_each, read_numbers
 from pairlearn.tables.values import LONGEST_UNIT, STYLES, yes_or_no
 from pairlearn.typing import Mask
@@ -527,6 +527,37 @@ class TextColumn(HashedColumn):
 
 
 # --------------------------------------------------------------------- from decisions, from a file
+
+
+def choose_columns(
+    sample: Mapping[str, Sequence[str]],
+    used: Collection[str],
+    *,
+    commas: str,
+    given: Mapping[str, str],
+    declared: Collection[str],
+    step: int,
+    missing: str | float,
+    levels: Mapping[str, Sequence[str]] | None = None,
+    widths: Mapping[str, int] | None = None,
+) -> tuple[list[Decision], dict[str, ColumnEncoder]]:
+    """Decide the kind of each column of a sample; return encoders for those that give features."""
+    decisions, columns = [], {}
+    for name, texts in sample.items():
+        if name not in used:
+            decisions.append(Decision(name, "excluded", given=True))
+            continue
+        decision = decide(
+            name, texts, commas=commas, given=given.get(name), declared=name in declared, step=step
+        )
+        decisions.append(decision)
+        if decision.kind not in UNUSED:
+            columns[name] = make_column(
+                decision, missing=missing, levels=(levels or {}).get(name),
+                width=(widths or {}).get(name),
+            )  # fmt: skip
+    return decisions, columns
+
 
 _COLUMNS: dict[str, type[ColumnEncoder]] = {
     column.kind: column

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.register import nearest
 from pairlearn.streams.readers.base import listed
-from pairlearn.tables.columns import make_column
+from pairlearn.tables.columns import choose_columns
 from pairlearn.tables.encoding import TableEncoding
-from pairlearn.tables.kinds import KINDS, UNUSED, Decision, decide
+from pairlearn.tables.kinds import KINDS, UNUSED
 from pairlearn.tables.reader import OddFields, changed_columns, strange_columns, usable_rows
 from pairlearn.tables.rows import arrow_series
 from pairlearn.tables.series import plain_series, series_of, texts_of
@@ -182,36 +182,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         step = max(1, -(-frame.height // _SAMPLE))
         few = frame.gather_every(step)
         sample = {name: texts_of(few[name]).fill_null("").to_list() for name in names}
-        commas = file_style(sample.values(), ",")
-        decisions = tuple(
-            Decision(name, "excluded", given=True)
-            if name in self.exclude
-            else decide(
-                name,
-                sample[name],
-                commas=commas,
-                given=kinds.get(name),
-                declared=name in categories,
-                step=step,
-            )
-            for name in names
-        )
-        used = [decision for decision in decisions if decision.kind not in UNUSED]
-        if not used:
+        decisions, columns = choose_columns(
+            sample, set(names).difference(self.exclude), commas=file_style(sample.values(), ","),
+            given=kinds, declared=categories, step=step, missing=missing,
+        )  # fmt: skip
+        if not columns:
             raise ValueError(
                 "X leaves no column for features ("
                 + ", ".join(f"{d.name}: {d.note or d.kind}" for d in decisions[:8])
                 + "); name the kind of one with kinds."
             )
         encoding = TableEncoding(
-            [make_column(decision, missing=missing) for decision in used],
+            list(columns.values()),
             ids=[decision.name for decision in decisions if decision.kind == "id"],
         )
         part = self._read(encoding, frame, learns=True)
         encoding.fit([part], whole=True)
         if not encoding.n_features:
             raise ValueError("X leaves no feature: no word of its texts is frequent enough.")
-        self.decisions_, self.encoding_ = decisions, encoding
+        self.decisions_, self.encoding_ = tuple(decisions), encoding
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
         return part

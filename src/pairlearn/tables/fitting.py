@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError, Refusal, Refusals, listed
-from pairlearn.tables.columns import ColumnEncoder, make_column
+from pairlearn.tables.columns import choose_columns
 from pairlearn.tables.encoding import TableEncoding
-from pairlearn.tables.kinds import UNUSED, Decision, decide
+from pairlearn.tables.kinds import Decision
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.reader import OddFields, usable_rows
 from pairlearn.tables.rows import no_column, open_table, refuse_repeated
@@ -310,25 +310,13 @@ def _plan(
     else:
         rule = LabelRule.of_groups(label, labels, files.name)
     used = _used(files.names, label, qid, options)
-    decisions: list[Decision] = []
-    columns: list[ColumnEncoder] = []
-    features = set(used)
-    for name in [*used, *(n for n in files.names if n not in features and n not in (label, qid))]:
-        if name not in features:
-            decisions.append(Decision(name, "excluded", given=True))
-            continue
-        decision = decide(
-            name, sample[name], commas=commas, given=_given(name, options),
-            declared=name in files.first.declared, step=step,
-        )  # fmt: skip
-        decisions.append(decision)
-        if decision.kind not in UNUSED:
-            columns.append(
-                make_column(
-                    decision, missing=options.missing, levels=options.levels.get(name),
-                    width=options.widths.get(name),
-                )
-            )  # fmt: skip
+    given = {**options.kinds, **dict.fromkeys((*options.levels, *options.widths), "category")}
+    decisions, found = choose_columns(
+        {name: texts for name, texts in sample.items() if name not in (label, qid)}, set(used),
+        commas=commas, given=given, declared=files.first.declared, step=step,
+        missing=options.missing, levels=options.levels, widths=options.widths,
+    )  # fmt: skip
+    columns = [found[name] for name in used if name in found]
     if not columns:
         kinds = ", ".join(f"{d.name}: {d.note or d.kind}" for d in decisions[:8])
         if not decisions:
@@ -340,9 +328,6 @@ def _plan(
             f"{files.name} leaves no column for features ({kinds}); name one with "
             "--categorical, --set reading.numeric or --set reading.text."
         )
-    if options.features is not None or len(decisions) > len(used):
-        order = {name: k for k, name in enumerate(files.names)}
-        decisions.sort(key=lambda decision: order.get(decision.name, len(order)))
     ids = [decision.name for decision in decisions if decision.kind == "id"]
     encoder = TableEncoding(columns, label=rule, qid=qid, dtype=options.dtype, ids=ids)
     if is_stream:
@@ -366,13 +351,6 @@ def _plan(
         names = listed(list(files.more))
         notes.append(f"{names} left out: {example} has what the first file has not")
     return Plan(tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter)
-
-
-def _given(name: str, options: TableOptions) -> str | None:
-    """Return the kind that the user gave a column, or None."""
-    if name in options.levels or name in options.widths:
-        return "category"
-    return options.kinds.get(name)
 
 
 def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:

@@ -252,13 +252,11 @@ class LabelRule:
         """Check the output of `state` and return its rule."""
         if not isinstance(state, Mapping) or not isinstance(state.get("column"), str):
             raise ValueError("the saved label names no column.")
-        if state.get("kind") not in _KINDS or state.get("style") not in STYLES:
-            raise ValueError("the saved label is of a kind that is not known.")
-        values, codes = state.get("values"), state.get("codes")
-        if not isinstance(values, list) or not all(
-            isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in values
-        ):
-            raise ValueError("the saved classes must be texts or numbers.")
+        values: Any = state.get("values")
+        codes = state.get("codes")
+        plain = isinstance(values, list) and all(type(v) in (str, int, float) for v in values)
+        if state.get("kind") not in _KINDS or state.get("style") not in STYLES or not plain:
+            raise ValueError("the saved label has an unknown kind, or classes of a wrong type.")
         if (codes is None) != (state["kind"] == "numbers"):
             raise ValueError("the saved label has no codes of its classes.")
         if codes is not None:

@@ -79,7 +79,7 @@ def changed_columns(
         yield (
             f"{n_odd} of the first {n} values of column {column.name!r} cannot be read: "
             f"{_case(column, block, int(np.argmax(odd)))}; training saw "
-            f"{written(column.kind, column.form, column.unit)}, here is "
+            f"{written(column.kind, column.form, column.unit)}, this looks like "
             f"{written(now.kind, now.form, now.unit)}"
         )
 
@@ -420,13 +420,10 @@ class TableReader(Reader):
             self.encoder, block, odd, strict=self.strict, labelled=self._labelled,
             check=check if begins and len(block) else None,
         )  # fmt: skip
-        refusals, first_row = self.position.refusals, self.position.row
-        for line, reason in found.refused:
-            refusals = self.refuse(refusals, block.source, line, reason)
-        n = int(np.count_nonzero(found.kept))
-        self.position = replace(
-            self.position, line=block.line, row=first_row + n, refusals=refusals, odd=odd.counted
-        )
+        first_row = self._advance(
+            block.source, block.line, int(np.count_nonzero(found.kept)), found.refused,
+            odd=odd.counted,
+        )  # fmt: skip
         carried = {}
         if self.carry:
             kept = replace(block, frame=block.frame.filter(found.kept))

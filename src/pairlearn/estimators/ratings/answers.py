@@ -205,18 +205,7 @@ class RatedVotes:
         return sure.of_scores()
 
     def intervals(self, confidence: float = 0.95) -> dict[Any, Interval]:
-        """Return the score of each player with Wald's interval, the best player first.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-            The level of each interval by itself.
-
-        Returns
-        -------
-        dict of Interval
-            The intervals by player; robust to dependent votes of a group if there are groups.
-        """
+        """Return the score of each player with Wald's interval by itself, the best player first."""
         confidence = check_fraction("confidence", confidence)
         sure = self._uncertainty()
         errors = np.sqrt(sure.variances_of_scores())
@@ -227,19 +216,7 @@ class RatedVotes:
         }
 
     def effects(self, confidence: float = 0.95) -> dict[str, Interval]:
-        """Return the order effect, the effects of covariates and the parameter of ties.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-            The level of each interval by itself.
-
-        Returns
-        -------
-        dict of Interval
-            By the names ``home``, ``covariate 0`` and so on, and ``tie``; what the model does not
-            have is left out. The interval of ``tie`` is symmetric on the scale of its logarithm.
-        """
+        """Return intervals of ``home``, ``covariate 0`` and so on, and ``tie``, as there are."""
         confidence = check_fraction("confidence", confidence)
         sure = self._uncertainty()
         theta, k = self._found[1], len(self.players_)
@@ -291,40 +268,14 @@ class RatedVotes:
         )  # fmt: skip
 
     def rank_intervals(self, confidence: float = 0.95) -> dict[Any, tuple[int, int]]:
-        """Return the best and the worst rank that the votes allow each player.
-
-        All of them hold at once with probability `confidence`: every ordered pair of players is
-        tested, and Holm's method corrects for the number of tests.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-            The probability that all intervals hold.
-
-        Returns
-        -------
-        dict of tuple
-            (best, worst) by player, the best player first; rank 1 is the best.
-        """
+        """Return (best, worst) rank by player; all hold at once with this confidence (Holm)."""
         confidence = check_fraction("confidence", confidence)
         limits = rank_limits(self.scores_, self.covariance_, self._uncertainty(), confidence)
         names = self.players_.tolist()
         return {names[k]: (int(limits[k, 0]), int(limits[k, 1])) for k in self._order()}
 
     def suggest(self, n: int = 1) -> list[tuple[Any, Any]]:
-        """Return the pairs to vote on next: those that most reduce the summed variance.
-
-        Parameters
-        ----------
-        n : int, default=1
-            Number of votes to plan. Each is chosen as if those before it had been cast, so a pair
-            may come twice.
-
-        Returns
-        -------
-        list of tuple
-            Pairs of players.
-        """
+        """Return pairs to vote on next: each most reduces the summed variance after the last."""
         n = check_count("n", n)
         gaps = self.scores_[:, None] - self.scores_
         names = self.players_.tolist()

@@ -173,13 +173,7 @@ class PairwiseRatings(RatedVotes, Storable, BaseEstimator):  # type: ignore[misc
 
         Parameters
         ----------
-        a, b, outcome : array-like of shape (n,)
-            As in `fit`.
-        sample_weight : array-like of shape (n,), optional
-            As in `fit`.
-        groups : array-like of shape (n,), optional
-            As in `fit`.
-        covariates : array-like of shape (n,) or (n, m), optional
+        a, b, outcome, sample_weight, groups, covariates : array-like
             As in `fit`.
 
         Returns
@@ -194,15 +188,7 @@ class PairwiseRatings(RatedVotes, Storable, BaseEstimator):  # type: ignore[misc
         return self._rate(votes if known is None else known.merge(votes))
 
     def win_rates(self) -> Vector:
-        """Return the share of votes that the player of a row won against that of a column.
-
-        A tie is half a win. NaN stands where two players never met.
-
-        Returns
-        -------
-        ndarray of shape (k, k)
-            The shares, in the order of `players_`.
-        """
+        """Return the share that a row's player won against a column's, or NaN without votes."""
         check_is_fitted(self, "scores_")
         k, votes = len(self.players_), self.votes_
         won, met = np.zeros((k, k)), np.zeros((k, k))

@@ -121,13 +121,7 @@ class Votes:
 
         Parameters
         ----------
-        a : array-like of shape (n,), or frame
-            As in `PairwiseRatings.fit`.
-        b, outcome : array-like of shape (n,), optional
-            As in `PairwiseRatings.fit`.
-        sample_weight, groups : array-like of shape (n,), optional
-            As in `PairwiseRatings.fit`.
-        covariates : array-like of shape (n,) or (n, m), optional
+        a, b, outcome, sample_weight, groups, covariates : array-like
             As in `PairwiseRatings.fit`.
         half_life : float, optional
             After this many later votes a vote counts half. A row of weight k is k votes in a row.

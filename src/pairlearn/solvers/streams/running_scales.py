@@ -32,11 +32,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.features.spreads import FLOOR, RARITY, TABLE, TEXT, least_spread
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
-from pairlearn.solvers.streams import windows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, warn_caller
 
@@ -62,6 +60,9 @@ _NUMBERS = 1 << 17
 _LEAST_ROWS = 256
 #: The allowed starts of the parameter, see `RunningScales`.
 _STARTS = ("zero", "scaled", "given")
+#: A column must vary by at least `_NARROWEST`, so that squares and sums of its coefficients
+#: do not overflow. `_WIDEST` caps its range.
+_NARROWEST, _WIDEST = 1e-50, 1e300
 
 
 class _Known(Protocol):
@@ -102,7 +103,6 @@ class RunningScales:
         #: s_k, or 0 while column k has not varied; `factor` is what rows are multiplied by.
         self._shift, self._last, self._scale, self._centre, self.factor = table[12:]
         self._has_warned = False
-        self._seen: NDArray[Any] = np.empty(0)
 
     def __getstate__(self) -> dict[str, Any]:
         # Copying a view would make it an array of its own.
@@ -165,7 +165,6 @@ class RunningScales:
         """
         (m, d), first, done = rows.shape, 0, 0
         longest = max(_LEAST_ROWS, _NUMBERS // d) * self.together
-        flat = None if isinstance(rows, CsrRows) else rows.flat
         change: Vector | None = None
         while done < m:
             if done - first >= longest:
@@ -173,11 +172,11 @@ class RunningScales:
                 first, change = done, None
             count = min(m - done, self._next - self.n_seen, first + longest - done)
             noted = min(count, self._unnoted - self.n_seen)
-            if noted > 0:
-                if flat is None:
-                    self._note_csr(rows, done, done + noted)
-                else:
-                    self._note_flat(flat[done * d : (done + noted) * d])
+            some = slice(done, done + noted)
+            if noted > 0 and isinstance(rows, DenseRows):
+                self._note_dense(rows.X[some].astype(np.float64))
+            elif noted > 0 and isinstance(rows, CsrRows):
+                self._note_sparse(rows.part(some))
             self.n_seen += count
             done += count
             if self.n_seen < self._next:
@@ -191,28 +190,87 @@ class RunningScales:
         if first < m:
             yield slice(first, m), change
 
-    def _note_csr(self, rows: Any, begin: int, stop: int) -> None:
-        own = slice(int(rows.indptr[begin]), int(rows.indptr[stop]))
-        sums = (self._before, self._present, self._n_rows, self._shift)
-        windows.note_csr(rows.data[own], rows.indices[own], stop - begin, *sums)
+    def _note_dense(self, rows: Vector) -> None:
+        """Add dense rows to the current window; sums are about the first value of a column."""
+        counts, low, high, total, squares, jumps = self._present
+        if self.n_seen == 0:
+            self._shift[:] = self._last[:] = rows[0]
+        if self._n_rows[1] == 0.0:
+            low.fill(np.inf)
+            high.fill(-np.inf)
+        np.minimum(low, rows.min(axis=0), out=low)
+        np.maximum(high, rows.max(axis=0), out=high)
+        stored = rows != 0.0
+        counts += np.count_nonzero(stored, axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            excess = (rows - self._shift) * stored
+            total += excess.sum(axis=0)
+            squares += (excess * excess).sum(axis=0)
+            steps = np.diff(rows, axis=0, prepend=self._last[np.newaxis])
+            jumps += (steps * steps).sum(axis=0)
+        self._last[:] = rows[-1]
+        self._n_rows[1] += len(rows)
 
-    def _note_flat(self, flat: NDArray[Any]) -> None:
-        sums = (self._present, self._n_rows, self._shift, self._last)
-        windows.note_rows(flat, *sums, is_first=self.n_seen == 0)
+    def _note_sparse(self, rows: CsrRows) -> None:
+        """Add the stored values of rows to the current window."""
+        stored = rows.data != 0.0
+        column, value = rows.indices[stored], rows.data[stored].astype(np.float64)
+        present, shift = self._present, self._shift
+        seen, first = np.unique(column, return_index=True)
+        fresh = present[0, seen] == 0.0
+        present[1, seen[fresh]], present[2, seen[fresh]] = np.inf, -np.inf
+        starts = fresh & (shift[seen] == 0.0) & (self._before[0, seen] == 0.0)
+        shift[seen[starts]] = value[first[starts]]
+        with np.errstate(over="ignore", invalid="ignore"):
+            excess = value - shift[column]
+            np.minimum.at(present[1], column, value)
+            np.maximum.at(present[2], column, value)
+            for row, amounts in ((0, 1.0), (3, excess), (4, excess * excess)):
+                np.add.at(present[row], column, amounts)
+        self._n_rows[1] += rows.shape[0]
 
     def _look(self, rows: Rows) -> bool:
         """Compute the scales of the latest examples; return whether they must change."""
         values = rows.data if isinstance(rows, CsrRows) else rows.X
+        before, present, shift, n = self._before, self._present, self._shift, self._n_rows.sum()
         slack = 1.0 if self.n_seen <= _WINDOW else _SLACK
-        rule = (FLOOR, slack, least_spread(values.dtype), TABLE, TEXT, RARITY)
-        sums = (self._before, self._present, self._n_rows, self._shift)
-        *self._found, changes, self._total, narrow = windows.revise(
-            *sums, rule, self._scale, self._centre
-        )
-        if narrow >= 0 and not self._has_warned:
+        count = before[0] + present[0]
+        low, high = np.full((2, self.n_features), np.inf) * [[1.0], [-1.0]]
+        for window in (before, present):
+            known = window[0] > 0.0
+            low = np.where(known, np.minimum(low, window[1]), low)
+            high = np.where(known, np.maximum(high, window[2]), high)
+        # Values that are not stored are zero.
+        low = np.where(count < n, np.minimum(low, 0.0), low)
+        high = np.where(count < n, np.maximum(high, 0.0), high)
+        power = _rarity(count, float(n))
+        with np.errstate(all="ignore"):
+            excess = before[3] + present[3]
+            mean = (excess + count * shift) / n
+            rest = shift - mean
+            squares = before[4] + present[4] + 2.0 * rest * excess
+            variance = (squares + count * rest * rest + (n - count) * mean * mean) / n
+            width = np.minimum(high - low, _WIDEST)
+            least = least_spread(values.dtype) * np.maximum(np.abs(low), np.abs(high))
+            varies = (high > low) & (width > least)
+            narrow = np.flatnonzero(varies & (width < _NARROWEST))
+            varies &= width >= _NARROWEST
+            # Squares of extreme values overflow; the range then replaces the deviation.
+            usual = (variance > 0.0) & (variance < np.inf)
+            deviation = np.where(usual, np.minimum(np.sqrt(variance), width), width)
+            share = np.minimum(1.0, 2.0 * count / n)
+            spread = np.minimum(deviation / share ** (RARITY * power), width)
+            spread = np.maximum(spread, FLOOR * (1.0 - power) * width)
+            scale = self._scale
+            differs = (scale == 0.0) | (spread > slack * scale) | (slack * spread < scale)
+            moves = varies & (differs | (slack == 1.0))
+            changes = bool((moves & ((spread != scale) | (mean != self._centre))).any())
+            self._found = np.where(moves, spread, scale), np.where(moves, mean, self._centre)
+            self._total = float(((deviation[varies] / self._found[0][varies]) ** 2).sum())
+        if len(narrow) and not self._has_warned:
             self._has_warned = True
             warn_caller(
-                f"feature {narrow} varies by less than {windows.NARROWEST:g}, too little "
+                f"feature {narrow[-1]} varies by less than {_NARROWEST:g}, too little "
                 "for any scale, and counts as constant; give it in a smaller unit.",
                 UserWarning,
             )
@@ -223,7 +281,15 @@ class RunningScales:
         norm, (scale, centre) = math.sqrt(self._total), self._found
         keeps = self.n_seen > _WINDOW or self.start == "given"
         now = np.divide(1.0, scale * norm, out=np.zeros_like(scale), where=scale > 0.0)
-        change = windows.change_of(self.factor, now, keeps=keeps, start=self.start)
+        change, had = np.ones(len(now)), self.factor > 0.0
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            if keeps:
+                change = np.where(had, self.factor / now, change)
+            elif self.start == "zero":
+                change = np.where(had, np.minimum(now / self.factor, 1.0), change)
+            if self.start == "given":
+                # A coefficient in the user's units is converted once its column varies.
+                change = np.where(~had & (now > 0.0), 1.0 / now, change)
         self._scale[:], self.factor[:] = scale, now
         # Where the sum of values overflows, the centre is the first value.
         self._centre[:] = np.where(np.isfinite(centre), centre, self._shift)
@@ -257,38 +323,28 @@ class RunningScales:
         """
         for window, n in ((self._present, self._n_rows[1]), (self._before, self._n_rows[0])):
             if n >= _FEW:
-                return windows.least_jump(window, n, self._shift, FLOOR)
+                return _least_jump(window, n, self._shift)
         return math.inf, -1
 
     # --------------------------------------------------------------------------- scaling
 
     def apply(self, rows: Rows, buffer: Rows | None = None) -> Rows:
-        """Return sound rows scaled, after those of a buffer, in the same storage and type.
-
-        The next call overwrites the dense rows.
-        """
+        """Return sound rows scaled, after those of a buffer, in the same storage and type."""
         if isinstance(rows, CsrRows):
             if isinstance(buffer, CsrRows):
                 rows = buffer.followed_by(rows)
-            units = (self._centre, self.factor, self._bound)
-            data = windows.scale_within_csr(rows.data, rows.indices, *units)
+            # Rows are not centred: values that are not stored stay zero.
+            middle = (self._centre * self.factor)[rows.indices]
+            value = rows.data * self.factor[rows.indices] - middle
+            data = self._clipped(value) + middle
             return rows.with_values(data.astype(rows.data.dtype, copy=False))
-        first = 0 if buffer is None else buffer.shape[0]
-        d, n = self.n_features, first + rows.shape[0]
-        seen = self._room(n * d, rows.X.dtype)
-        if isinstance(buffer, DenseRows):
-            self.apply_to(buffer.flat, seen[: first * d])
-        self.apply_to(rows.flat, seen[first * d :])
-        return rows.with_values(seen.reshape(n, d))
+        X = np.concatenate([buffer.X, rows.X]) if isinstance(buffer, DenseRows) else rows.X
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = self._clipped((X - self._centre) * self.factor)
+        return rows.with_values(scaled.astype(rows.X.dtype, copy=False))
 
-    def _room(self, size: int, dtype: Any) -> NDArray[Any]:
-        if self._seen.size < size or self._seen.dtype != dtype:
-            self._seen = np.empty(size, dtype=dtype)
-        return self._seen[:size]
-
-    def apply_to(self, flat: NDArray[Any], scaled: NDArray[Any]) -> None:
-        """Write flat dense rows, scaled, to `scaled`."""
-        windows.scale_within(flat, self._centre, self.factor, self._bound, scaled)
+    def _clipped(self, values: Vector) -> Vector:
+        return np.asarray(np.fmin(np.fmax(values, -self._bound), self._bound))
 
     # --------------------------------------------------------------------------- state
 
@@ -332,3 +388,34 @@ class RunningScales:
         self._unnoted, self._bound = int(state["unnoted"]), float(state["bound"])
         self._n_rows = state["n_rows"].copy()
         self._name_rows(state["table"].copy())
+
+
+def _rarity(count: Vector, n: float) -> float:
+    """Return how much rows are text: from 0 to 1 as the mean share of values falls.
+
+    The mean share of stored values of a column falls from `TABLE` to `TEXT`.
+    """
+    known, stored = float(np.count_nonzero(count)), float(count.sum())
+    if not stored > 0.0:
+        return 0.0
+    power = math.log(TABLE * known * n / stored) / math.log(TABLE / TEXT)
+    return min(max(power, 0.0), 1.0)
+
+
+def _least_jump(present: Vector, n: float, shift: Vector) -> tuple[float, int]:
+    """Return the least ratio of mean squared jumps to twice the variance, and its column.
+
+    Both are of the n dense rows of the current window. The ratio is about 1 for independent rows,
+    and about 0 for sorted ones. Columns whose variance comes from a few rare values are left out.
+    """
+    # The sums leave out zeros.
+    zeros = n - present[0]
+    with np.errstate(all="ignore"):
+        mean = (present[3] - zeros * shift) / n
+        square = (present[4] + zeros * shift * shift) / n
+        variance = square - mean * mean
+        width = present[2] - present[1]
+        counts = (variance > (FLOOR * width) ** 2) & (variance > 1e-12 * square)
+        ratio = np.where(counts, present[5] / (2.0 * n * variance), np.inf)
+    column = int(np.argmin(ratio))
+    return (float(ratio[column]), column) if ratio[column] < np.inf else (math.inf, -1)

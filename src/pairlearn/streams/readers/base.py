@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -230,9 +230,17 @@ class Reader(ABC):
         """Rows refused up to the last chunk delivered."""
         return self.position.refusals
 
-    def refuse(self, refusals: Refusals, source: str, line: int, reason: str) -> Refusals:
-        """Count one refused row; if the reader is strict, stop at it."""
-        return refusals.add(Refusal(source, int(line), reason), strict=self.strict)
+    def _advance(
+        self, source: str, line: int, n: int, refused: Iterable[tuple[int, str]], **more: Any
+    ) -> int:
+        """Move the position behind n more rows and some refused ones; return the first row."""
+        refusals, first_row = self.position.refusals, self.position.row
+        for at, reason in refused:  # if the reader is strict, it stops at the first
+            refusals = refusals.add(Refusal(source, int(at), reason), strict=self.strict)
+        self.position = replace(
+            self.position, line=line, row=first_row + n, refusals=refusals, **more
+        )
+        return first_row
 
     def _check_position(self, position: Position, fingerprint: str, stamp: str = "") -> None:
         """Refuse a position of another format, order or data."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from tokenize import TokenError
 from typing import Any, Literal
 
@@ -139,16 +138,14 @@ class NpyReader(Reader):
             good = np.isfinite(X).all(axis=1)
             if y is not None:
                 good &= np.isfinite(y)
-            lines, refusals = np.arange(begin + 1, stop + 1), self.position.refusals
-            for line in lines[~good].tolist():
-                reason = "a value is NaN or infinite; impute it first"
-                refusals = self.refuse(refusals, str(self._path), line, reason)
-            if not good.all():
-                X, lines, y = X[good], lines[good], None if y is None else y[good]
-            first_row = self.position.row
-            self.position = replace(
-                self.position, line=stop + 1, row=first_row + len(X), refusals=refusals
+            lines, reason = (
+                np.arange(begin + 1, stop + 1),
+                "a value is NaN or infinite; impute it first",
             )
+            refused = [(line, reason) for line in lines[~good].tolist()]
+            if refused:
+                X, lines, y = X[good], lines[good], None if y is None else y[good]
+            first_row = self._advance(str(self._path), stop + 1, len(X), refused)
             if len(X):
                 yield Chunk(X, y, None, first_row, lines, self.position)
         if self.position.row == 0:

@@ -180,10 +180,7 @@ class SvmlightReader(Reader):
 
         parts = list(self._parsed(lines, stop - len(lines) + 1))
         found = [part for part in parts if not part[4]]
-        refusals = self.position.refusals
-        for _, _, _, numbers, reason in parts:
-            if reason:
-                refusals = self.refuse(refusals, self._source.name, int(numbers[0]), reason)
+        refused = [(int(part[3][0]), part[4]) for part in parts if part[4]]
         shape = (0, self.n_features)
         X: Any = sparse.csr_matrix(shape, dtype=self.dtype)
         y, qid, numbers = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
@@ -192,10 +189,7 @@ class SvmlightReader(Reader):
             y = np.concatenate([part[1] for part in found])
             qid = np.concatenate([part[2] for part in found])
             numbers = np.concatenate([part[3] for part in found])
-        first_row = self.position.row
-        self.position = replace(
-            self.position, line=stop + 1, row=first_row + len(y), refusals=refusals
-        )
+        first_row = self._advance(self._source.name, stop + 1, len(y), refused)
         return Chunk(X, y, qid if self.qid else None, first_row, numbers, self.position)
 
     def _parsed(
