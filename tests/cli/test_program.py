@@ -211,7 +211,7 @@ def test_progress_is_for_terminals_only(monkeypatch):
     with Progress(10, label="reading", file=quiet) as progress:
         progress.update(5, done=5)
     assert quiet.getvalue() == ""
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr("pairlearn.progress._SECONDS", 0.0)
     for total in (10, None):
         screen = Terminal()
         with Progress(total, label="reading", file=screen) as progress:

@@ -440,36 +440,3 @@ def test_losses_of_one_s_own_in_other_processes(tmp_path, monkeypatch):
         )
     for model, coef in zip(found, expected, strict=True):
         assert np.array_equal(model.coef_, coef)
-
-
-@pytest.mark.parametrize("n_positive", [1_000, 4_000, 9_000])
-def test_drawn_scores_of_a_given_step_know_neither_storage_nor_absent_rows(n_positive):
-    """Where no fold chooses, scores for the threshold are drawn by the places of the rows."""
-    rng = np.random.default_rng(n_positive)
-    y = rng.permutation(np.arange(12_000) < n_positive) * 1.0
-    X = rng.normal(size=(12_000, 6)) + 0.7 * y[:, None]
-    solver = SGD(step_size=0.05, radius=5.0, n_passes=2)
-
-    def decided(X, y, **given):
-        model = AUCClassifier(solver=solver, scaling=None, random_state=3).fit(X, y, **given)
-        return [model.threshold_, *model.predict_proba(X[:5])[:, 1], *model.coef_[0]]
-
-    dense = decided(X, y)
-    np.testing.assert_allclose(decided(scipy.sparse.csr_array(X), y), dense, rtol=1e-7)
-    absent = rng.random(12_000) < 0.1
-    weight = np.where(absent, 0.0, 1.0)
-    present = decided(X[~absent], y[~absent], sample_weight=weight[~absent])
-    np.testing.assert_array_equal(decided(X, y, sample_weight=weight)[0], present[0])
-    # The cut is that of all training scores, up to the error of a sample.
-    model = AUCClassifier(solver=solver, scaling=None, random_state=3).fit(X, y)
-    hit, miss = (np.mean((model.predict(X) > 0)[y == label]) for label in (1.0, 0.0))
-    scores = np.sort(X @ model.coef_[0])
-    best = max(
-        np.mean((X @ model.coef_[0] > cut)[y == 1.0]) - np.mean((X @ model.coef_[0] > cut)[y == 0])
-        for cut in scores[::100]
-    )
-    assert hit - miss > best - 0.03
-    for bad in (np.nan, np.inf):
-        X[77, 2] = bad
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
-            decided(X, y)

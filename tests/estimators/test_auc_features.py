@@ -266,17 +266,6 @@ def test_a_kept_state_makes_the_coefficients_exact():
     np.testing.assert_allclose(*scores, atol=1e-6)
 
 
-@pytest.mark.parametrize("best", range(4))
-@pytest.mark.parametrize("start", range(4))
-def test_ridges_of_a_wide_map_are_tried_towards_the_best(best, start):
-    aucs, tried = {}, []
-    for places in judged_maps._path(4, start, aucs):
-        aucs.update((place, [0.9 - 0.1 * abs(place - best)]) for place in places)
-        tried += places
-    assert max(aucs, key=lambda place: aucs[place][0]) == best
-    assert len(tried) == len(set(tried))
-
-
 @pytest.mark.parametrize("n_features", [64, 1024])
 def test_a_ridge_below_the_rounding_of_the_products_is_left_out(monkeypatch, n_features):
     features = RandomFourier(n_features)

@@ -10,7 +10,6 @@ import pytest
 from scipy import sparse
 
 from pairlearn import (
-    SGD,
     AUCClassifier,
     EntropyRegressor,
     MetricLearner,
@@ -122,13 +121,3 @@ def test_step_sizes_near_the_largest_number_end_in_one_line(kind, y, step_size, 
             return
         with pytest.raises(DivergenceError, match="take a smaller step_size"):
             model.partial_fit(rows, labels, **given)
-
-
-def test_a_restored_step_size_is_one_whose_sums_are_numbers():
-    model = AUCClassifier(solver=SGD(step_size=0.1), scaling=None).partial_fit(
-        X, BINARY, classes=[0, 1]
-    )
-    state = model.stream_state()
-    state["step_sizes"] = [1e307]
-    with pytest.raises(ValueError, match=r"the saved step size is beyond 1e\+150"):
-        AUCClassifier(solver=SGD(step_size=0.1), scaling=None).restore_stream(state)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Units do not matter: changes of scale, shifts and constant columns leave the AUC where it was."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -260,19 +258,6 @@ def test_what_would_be_ignored_is_refused(given, message):
     X, y = sample(n=60)
     with pytest.raises(ValueError, match=message):
         AUCClassifier(**given).fit(X, y)
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 60, 5_001])
-def test_equal_weights_are_none(n):
-    rng = np.random.default_rng(n)
-    X = np.column_stack([rng.integers(0, 3, (n, 4)), rng.normal(size=(n, 40))]).astype(np.float64)
-    X[0, 0] += 1.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        alike, weighted = fit_scaling(as_rows(X)), fit_scaling(as_rows(X), np.ones(n))
-    for name in ("inverse", "centre", "factor"):
-        a, b = getattr(alike, name), getattr(weighted, name)
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
 
 
 def test_arrays_and_lists_are_the_same_to_fit():

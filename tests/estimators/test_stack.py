@@ -250,7 +250,7 @@ def test_scores_out_of_bag_count_only_if_every_example_has_one(kind, table):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # bagging divides 0 by 0
             return AUCStack([("trees", member), ("linear", LogisticRegression())], random_state=0
-                            )._fit(X, y).scores["trees"]  # fmt: skip
+                            ).fit_told(X, y).scores["trees"]  # fmt: skip
 
     assert np.array_equal(stack(4, True), stack(4, False))
     assert not np.array_equal(stack(40, True), stack(40, False))

@@ -242,7 +242,7 @@ def _fit(
                 n_members = 1 if isinstance(model.members, list) else 3
                 # A forest has held-out scores without further trainings.
                 with _told(n_members + model.n_folds * min(n_members, 2), "training") as told:
-                    model._fit(X, y, told=told)
+                    model.fit_told(X, y, told=told)
             else:
                 model.fit(X, y, **({} if qid is None else {"qid": qid}))
             stop.check()

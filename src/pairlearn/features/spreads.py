@@ -15,6 +15,12 @@ from pairlearn.typing import Mask, Vector
 
 #: The least scale of a column, as a share of its range.
 FLOOR = 0.1
+#: Rows with a larger mean share of values that are not zero are scaled as a table.
+TABLE = 0.1
+#: Rows with a smaller share are scaled as text; between the two, the scales are mixed.
+TEXT = 0.03
+#: In text, the standard deviation of a scaled column is this power of twice its share of values.
+RARITY = 0.15
 
 
 def scale_of(deviation: Vector, low: Vector, high: Vector, *, floor: float = FLOOR) -> Vector:

@@ -2,10 +2,10 @@
 """Private pairwise learning: begin with `PrivateAUCClassifier.fit` and follow what it calls.
 
 `records` reads private data cell by cell, `release` is the one door to noise (paid for by the
-ledger of `accounting`), `mechanisms` learn from noisy releases, `bounds` finds
-bounds, `public_maps` makes maps of public numbers, `votes` and `evaluation` answer
-other questions, and `audit` attacks all of it. Each claim has a lemma in
-``docs/privacy/lemmas.md``. `recipes` holds the paper's own private algorithms.
+ledger of `accounting`), `bounds` narrows or finds bounds, `public_maps` makes maps of public
+numbers, `mechanisms` learn from noisy releases, `votes` and `evaluation` answer other questions,
+and `audit` attacks all of it. Each claim has a lemma in ``docs/privacy/lemmas.md``. `recipes` holds
+the paper's own private algorithms.
 """
 
 from __future__ import annotations

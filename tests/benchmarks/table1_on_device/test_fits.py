@@ -67,7 +67,7 @@ def test_the_table_stands_beside_the_papers_and_says_what_was_left_out(monkeypat
     for method in few(n_passes=0.2):
         monkeypatch.setitem(TABLE, method.name, method)
     settings = Settings(store=tmp_path / "cells.sqlite", n_splits=2)
-    shelf = SimpleNamespace(each=lambda names: [replace(small(32), name="diabetes")])
+    shelf = SimpleNamespace(take=lambda names: [replace(small(32), name="diabetes")])
     found = program.device_table("table1", settings, shelf, torch.device("cpu"))
     assert "0.831" in found
     assert "one pair a step: olp, oam." in found

@@ -18,6 +18,7 @@ spread of the replicates contains the randomness of the sample and of the path.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -25,31 +26,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.averaging import AVERAGINGS, Averaging
-from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.composition import Task
 from pairlearn.estimators.auc.ways.exact import fit_exact
-from pairlearn.estimators.auc.ways.top import solve_top_by_descent
 from pairlearn.estimators.shared.examples import two_classes
-from pairlearn.estimators.shared.solvers import SGD, as_schedule
+from pairlearn.estimators.shared.solvers import SGD
 from pairlearn.features import Identity
 from pairlearn.folds import Keys
-from pairlearn.losses import PairLoss
 from pairlearn.metrics.delong import AUCComparison, AUCInterval, compare_auc, roc_auc_interval
 from pairlearn.metrics.metric import Interval
-from pairlearn.pairings import PAIRINGS, Pairing
-from pairlearn.problem import Problem
-from pairlearn.schedules import Schedule
-from pairlearn.scores import LinearScore
 from pairlearn.shown import Shown, Table, number
-from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.rows import DenseRows, as_rows
+from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.top.objectives import OBJECTIVES, AllPairs
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_generator, check_vector
-
-Generators = list[np.random.Generator]
 
 #: Scores of replicates that are held at once: 160 MB.
 _SCORES = 20_000_000
@@ -73,10 +63,8 @@ class Bootstrap(Shown):
         The interval of each coefficient.
     auc : AUCInterval
         AUC on new examples, by out-of-bag scores.
-    scores : ndarray of shape (n_samples,)
-        The out-of-bag score of each example.
-    y : ndarray of shape (n_samples,)
-        Labels -1 and +1.
+    scores, y : ndarray of shape (n_samples,)
+        The out-of-bag score of each example, and the labels -1 and +1.
     confidence : float
         The level of all intervals.
 
@@ -201,29 +189,19 @@ def bootstrap(
     signs = np.where(labels == fitted.classes_[1], 1.0, -1.0)
     kind = X.dtype if getattr(X, "dtype", None) == np.float32 else np.float64
     given = as_rows(np.asarray(X, dtype=kind))
-    # Step size, radius and ridge are in the scales of the fit, which folds may have chosen.
+    # Step size, radius and ridge are in the scales of the fit.
     scaling = fitted.known_scales
     rows = given if scaling is None else scaling.apply(given)
-    assert isinstance(rows, DenseRows)
     generators = check_generator(random_state).spawn(n)
     drawn = [_resample(signs, generator) for generator in generators]
-    task = _Task(fitted, DenseRows(rows.X), signs)
-    W = task.train(drawn, generators)
-    scores = _out_of_bag(rows.X, W, drawn)
+    replicate = _replicates(fitted, rows, signs)
+    W = np.array([replicate(*one) for one in zip(drawn, generators, strict=True)])
+    scores = _out_of_bag(rows.matrix, W, drawn)
     coefs = W if scaling is None else scaling.to_user(W)
     coef = fitted.coef_[0].copy()
     half = _quantile(confidence) * coefs.std(axis=0, ddof=1)
-    return Bootstrap(
-        estimator=fitted,
-        coef=coef,
-        coefs=coefs,
-        low=coef - half,
-        high=coef + half,
-        auc=roc_auc_interval(signs, scores, confidence=confidence),
-        scores=scores,
-        y=signs,
-        confidence=confidence,
-    )
+    auc = roc_auc_interval(signs, scores, confidence=confidence)
+    return Bootstrap(fitted, coef, coefs, coef - half, coef + half, auc, scores, signs, confidence)
 
 
 def _quantile(confidence: float) -> float:
@@ -261,50 +239,25 @@ def _out_of_bag(X: NDArray[Any], W: Vector, drawn: list[NDArray[np.int64]]) -> V
     return total / count
 
 
-@dataclass(frozen=True)
-class _Task:
-    """The parts that all replicates share."""
+def _replicates(
+    model: AUCClassifier, rows: Rows, y: Vector
+) -> Callable[[NDArray[np.int64], np.random.Generator], Vector]:
+    """Return what trains on some examples as the model was trained, without any choice."""
+    solver, choice, n = model.solver, model.choice_, len(y)
 
-    fitted: AUCClassifier
-    rows: DenseRows
-    y: Vector
-
-    @property
-    def _parts(self) -> tuple[Pairing, Schedule, Averaging, PairLoss, int]:
-        model = self.fitted
-        assert model.step_size_ is not None
-        solver = model.solver if isinstance(model.solver, SGD) else SGD()
-        schedule = as_schedule(solver.schedule, default="constant").scaled(model.step_size_)
-        pairing, averaging = PAIRINGS.make(solver.pairing), AVERAGINGS.make(solver.averaging)
-        return pairing, schedule, averaging, model.loss_, model.n_steps_
-
-    def train(self, drawn: list[NDArray[np.int64]], generators: Generators) -> Vector:
-        """Return the coefficients of all replicates, for scaled rows."""
-        replicate = self._exact if self.fitted.solver_ == "exact" else self._descend
-        pairs = zip(drawn, generators, strict=True)
-        return np.array([replicate(index, rng) for index, rng in pairs])
-
-    def _exact(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
-        model, choice = self.fitted, self.fitted.choice_
-        assert choice is not None
-        objective = choice.top or AllPairs()
-        rows, y = self.rows.take(index), self.y[index]
-        keys = Keys.of(rows, seed=rng)
+    def exact(index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
+        part, objective = rows.take(index), choice.top or AllPairs()
+        keys = Keys.of(part, seed=rng)
         task = Task(objective, model.loss_, None, True, rng, model.validation_fraction, keys=keys)
-        return fit_exact(task, model.ridge_, rows, y, np.empty(0), choice.fisher).w
+        return fit_exact(task, model.ridge_, part, y[index], np.empty(0), choice.fisher).w
 
-    def _descend(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
-        """Return the coefficients of one replicate, by the descent of the fit."""
-        model, objective = self.fitted, OBJECTIVES.make(self.fitted.objective)
-        if not objective.over_pairs:
-            task = Task(objective, model.loss_, None, model.scaling is not None, rng)
-            n_passes = model.n_steps_ / len(self.y)
-            solver = SGD(model.step_size_, model.radius_, n_passes)  # type: ignore[arg-type]
-            rows = self.rows.take(index)
-            return solve_top_by_descent(task, solver, rows, self.y[index], np.empty(0)).w
-        pairing, schedule, averaging, loss, n_steps = self._parts
-        assert self.fitted.radius_ is not None
-        descent = PairwiseSGD(pairing, schedule, ball_or_whole(self.fitted.radius_), averaging)
-        problem = Problem(LinearScore(), loss)
-        rows = self.rows.take(index)
-        return descent.solve(problem, rows, self.y[index], n_steps=n_steps, rng=rng).average
+    def descent(index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
+        known = {"step_size": model.step_size_, "radius": model.radius_}
+        own = (solver if isinstance(solver, SGD) else SGD()).with_params(
+            **known, n_passes=model.n_steps_ / n
+        )
+        objective = OBJECTIVES.make(model.objective)
+        task = Task(objective, model.loss_, None, model.scaling is not None, rng)
+        return task.solve(own, rows.take(index), y[index], np.empty(0)).w
+
+    return exact if model.solver_ == "exact" else descent

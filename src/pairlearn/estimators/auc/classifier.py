@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.auc.composition import Composition, Task
 from pairlearn.estimators.auc.forgetting import (
@@ -18,23 +19,27 @@ from pairlearn.estimators.auc.forgetting import (
     told_weight,
     weight_of_each,
 )
-from pairlearn.estimators.auc.many import fit_pairs
+from pairlearn.estimators.auc.many import fit_pairs, pair_parameters
 from pairlearn.estimators.auc.reading import Examples
-from pairlearn.estimators.auc.shapes import Explanation, explain
-from pairlearn.estimators.shared.decisions import DecisionRule
-from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.examples import (
-    see_features,
+from pairlearn.estimators.shared.decisions import (
+    DECISION_ARRAYS,
+    DecisionRule,
+    pack_decision,
+    unpack_decision,
 )
+from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.examples import mapped_product, see_features, validate_data
 from pairlearn.estimators.shared.maps import features_for, map_rows
-from pairlearn.estimators.shared.published import DEFERRED, all_or_nothing, publish
+from pairlearn.estimators.shared.published import DEFERRED, all_or_nothing, found_later, publish
 from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, Fitted, Moments, Solver
-from pairlearn.estimators.shared.storage import register_storable
+from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.features import FeatureMap, Hats, Identity
 from pairlearn.folds import Keys
 from pairlearn.losses import PairLoss
 from pairlearn.models.provenance import data_fingerprint
+from pairlearn.models.record import ArraySpec, ModelFileError, ModelRecord
+from pairlearn.register import Record
 from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.running import Callback
@@ -44,10 +49,12 @@ from pairlearn.typing import Labels, Mask, Vector
 from pairlearn.validation import check_generator
 
 if TYPE_CHECKING:
+    from pairlearn.estimators.auc.shapes import Explanation
+    from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
     from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 
 
-class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AUCClassifier(AUCForgetting, Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Classifier that orders the positives before the negatives: it maximises AUC.
 
     Minimises the pair risk of a score that is linear in the features,
@@ -81,7 +88,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
     solver : str or Solver, default="auto"
         "sgd" (`SGD`: the paper's algorithms), "exact" (`Exact`: the minimiser, for data in
         memory), "moments" (`Moments`: the square loss from class moments, in one pass), or a
-        solver of your own. "auto" is exact for few examples, moments for Fourier features and
+        solver of your own. "auto" is exact where that is cheap, moments for Fourier features and
         streams, and else descent; the guide "What auto does" has the rules.
     scaling : "auto" or None, default="auto"
         "auto" divides each feature by its standard deviation, but at least by a tenth of its
@@ -159,8 +166,13 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
 
     Notes
     -----
+    With two classes `decision_function` is positive where `predict` says positive. The more
+    probable class may be another, but for ``decision="probability"``.
+
     More than two classes have one score for each pair of classes, found in closed form by
-    `MulticlassAUCClassifier`; parts that have no meaning there are refused. In descent,
+    `MulticlassAUCClassifier`; parts that have no meaning there are refused. `pair_scores` are
+    larger for the later class of the pair (first with second, first with third, ...), and
+    probabilities are coupled from those of the pairs. In descent,
     `sample_weight` multiplies gradients. An example of weight zero is as good as absent.
     Settings are chosen by the weighted AUC of held-out examples. With a given ridge, a weight of k
     gives the coefficients of k copies of an example; not quite so with "average_precision", where
@@ -184,6 +196,34 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
     >>> AUCClassifier(solver=SGD(pairing="opposite"))
     AUCClassifier(solver=SGD(pairing='opposite'))
     """
+
+    _not_stored = ("callbacks", "random_state")
+    _takes_sparse = True
+    _facts: ClassVar[Mapping[str, type]] = {
+        "solver_": str,
+        "loss_": PairLoss,
+        "choice_": Choice,
+        "advice_": Record,
+    }
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "step_size": ArraySpec((), required=False, low=0.0),
+        "radius": ArraySpec((), required=False, low=0.0),
+        "ridge": ArraySpec((), required=False, low=0.0),
+        "half_life": ArraySpec((), required=False, low=0.0),
+        "held_out_auc": ArraySpec((), required=False, low=0.0, high=1.0),
+        "n_steps": ArraySpec((), ("int64",), low=0),
+        "n_gradients": ArraySpec((), ("int64",), low=0),
+        "n_examples": ArraySpec((), ("int64",), low=0),
+        # A file holds the arrays of two classes, or those of the pairs.
+        **DECISION_ARRAYS,
+        "coef": ArraySpec(("n_features",), required=False),
+        "threshold": replace(DECISION_ARRAYS["threshold"], required=False),
+        "pair_coef": ArraySpec(("n_pairs", "n_features"), required=False),
+        "sigmoids": ArraySpec(("n_pairs", 2), required=False),
+        "power": ArraySpec((), required=False, low=0.0),
+    }
+
+    __getattr__ = found_later
 
     def __init__(
         self,
@@ -243,22 +283,12 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         rows, scaling = self._rows_for(parts, solver, features, data)
         solver = solver or parts.by_data(rows, data.y)
         task = Task(
-            parts.objective,
-            parts.loss_for(solver),
-            features,
-            parts.is_scaled,
-            rng,
-            self.validation_fraction,
-            free=linear and parts.is_free,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            callbacks=self.callbacks or (),
-            keys=keys,
-            start=self._warm_start(rows.shape[1], scaling),
+            parts.objective, parts.loss_for(solver), features, parts.is_scaled, rng,
+            self.validation_fraction, free=linear and parts.is_free, n_jobs=self.n_jobs,
+            verbose=self.verbose, callbacks=self.callbacks or (), keys=keys, counts=data.counts,
+            start=self._warm_start(rows.shape[1], scaling), judged=chosen and chosen[1],
             signs=_signs(features, getattr(self, "feature_names_in_", None)),
-            judged=None if chosen is None else chosen[1],
-            counts=data.counts,
-        )
+        )  # fmt: skip
         if scaling is not None and scaling.n_constant == rows.shape[1]:
             # A warning was given: no coefficient makes a difference.
             fitted = Fitted(np.zeros(rows.shape[1]), solver.name, task.loss, Choice(), Trace())
@@ -330,6 +360,8 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
 
     def explain(self, x: ArrayLike) -> Explanation:
         """Return the contribution of each feature to one score, see `pairlearn.explain`."""
+        from pairlearn.estimators.auc.shapes import explain
+
         return explain(self, x)
 
     def _rows_for(
@@ -367,6 +399,114 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
                 f"warm_start: X has {n_features} features, the model has {len(start)}."
             )
         return start if scaling is None else scaling.from_user(start)
+
+    @property
+    def pairs_(self) -> MulticlassAUCClassifier:
+        """The scores of the pairs of more than two classes, on mapped features if there are any."""
+        pairs = pairs_of(self._published())
+        if pairs is None:
+            raise AttributeError("pairs_ is for more than two classes; coef_ has the only score.")
+        return pairs
+
+    @property
+    def threshold_(self) -> float:
+        """The cut on ``X @ coef_[0]``; more than two classes have none."""
+        if pairs_of(self._published()) is not None:
+            raise AttributeError("more than two classes have no threshold_.")
+        return super().threshold_
+
+    def pair_scores(self, X: Any) -> Vector:
+        """Return the scores of the pairs of classes, of shape (n_samples, n_pairs)."""
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return mapped_product(self.features_, X, self.coef_.T)
+
+    def decision_function(self, X: Any) -> Vector:
+        """Return scores minus the threshold; of many classes the logarithms of probabilities."""
+        pairs = pairs_of(self._published())
+        if pairs is None:
+            return super().decision_function(X)
+        return np.asarray(np.log(pairs.couple_scores(self.pair_scores(X))))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the labels that `decision` asks for; of many classes the most probable ones."""
+        pairs = pairs_of(self._published())
+        if pairs is None:
+            return super().predict(X)
+        likeliest = pairs.couple_scores(self.pair_scores(X)).argmax(axis=1)
+        return np.asarray(self.classes_[likeliest])
+
+    def predict_proba(self, X: Any) -> Vector:
+        """Return calibrated probabilities of ``classes_``, of shape (n_samples, n_classes)."""
+        pairs = pairs_of(self._published())
+        if pairs is None:
+            return super().predict_proba(X)
+        return pairs.couple_scores(self.pair_scores(X))
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the AUC, not the accuracy; of many classes Hand and Till's M."""
+        if pairs_of(self._published()) is None:
+            return super().score(X, y, sample_weight)
+        from pairlearn.metrics.hand_till import HandTill
+
+        metric = HandTill(pairs=True, classes=tuple(self.classes_.tolist()))
+        return metric(y, self.pair_scores(X), sample_weight=sample_weight)
+
+    def _restore_map(self, features: FeatureMap) -> None:
+        publish(self, features_=features)
+
+    def _pack(self) -> dict[str, NDArray[Any]]:
+        model = self._published()
+        pairs = pairs_of(model)
+        arrays = super()._pack()
+        if pairs is None:
+            return {**arrays, "coef": model["coef_"][0], **pack_decision(self._decided())}
+        del arrays["coef"]
+        own = {"sigmoids": pairs.sigmoids_, "power": np.array(pairs.power_)}
+        return {**arrays, "pair_coef": pairs.coef_, **own}
+
+    def _unpack(self, record: ModelRecord) -> None:
+        """Set the fitted attributes from a record of two classes, or of the pairs of more."""
+        arrays, classes = record.arrays, record.classes
+        if classes is None or len(classes) < 2:
+            raise ModelFileError(f"{type(self).__name__} has two classes or more.")
+        many = len(classes) > 2
+        for name in ("pair_coef", "sigmoids", "power") if many else ("coef", "threshold"):
+            if name not in arrays:
+                raise ModelFileError(f"array {name!r} of {type(self).__name__} is missing.")
+        for name in ("n_steps", "n_gradients", "n_examples"):
+            setattr(self, f"{name}_", arrays[name].item())
+        for name in ("step_size", "ridge", "held_out_auc"):
+            setattr(self, f"{name}_", arrays[name].item() if name in arrays else None)
+        for name in ("radius", "half_life"):
+            setattr(self, f"{name}_", arrays[name].item() if name in arrays else np.inf)
+        self.trace_ = Trace(n_steps=self.n_steps_, n_gradients=self.n_gradients_)
+        self.data_fingerprint_ = record.provenance.get("data_fingerprint")
+        if not many:
+            coef = arrays["coef"].copy()[np.newaxis]
+            linear = Identity.of(coef.shape[1])
+            publish(self, coef_=coef, features_=linear, _decision=unpack_decision(arrays))
+            return
+        # A stream has no ridge.
+        found = {name: arrays[name] for name in ("sigmoids", "power", "ridge") if name in arrays}
+        from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
+
+        pairs = MulticlassAUCClassifier.from_record(
+            replace(
+                record,
+                estimator="MulticlassAUCClassifier",
+                arrays={**found, "coef": arrays["pair_coef"]},
+                parameters={k: v for k, v in record.parameters.items() if k == "classes_dtype"},
+                feature_names=None,
+            )
+        ).set_params(**pair_parameters(self))
+        linear = Identity.of(pairs.coef_.shape[1])
+        publish(self, coef_=pairs.coef_, features_=linear, pairs_=pairs, _decision=None)
+
+
+def pairs_of(model: Mapping[str, Any]) -> MulticlassAUCClassifier | None:
+    """Return the scores of pairs of a published model; None if it has two classes."""
+    return model["pairs_"] if len(model["classes_"]) > 2 else None
 
 
 def _signs(features: FeatureMap, names: Any) -> Any:

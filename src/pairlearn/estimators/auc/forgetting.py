@@ -10,7 +10,7 @@ its rows, and takes rows back from it, too; ridge, threshold and calibration are
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,10 +26,11 @@ from pairlearn.estimators.shared.weights import (
     example_weights,
     kept_of_chunk,
 )
-from pairlearn.solvers.closed_form.forgetting import ForgettingCertificate
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.typing import Vector
 from pairlearn.validation import warn_caller
+
+if TYPE_CHECKING:
+    from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 
 #: A column whose standard deviation is fewer quanta than this has too coarse a grid.
 _FEW_QUANTA = 256.0
@@ -154,8 +155,13 @@ class AUCForgetting(AUCStreams):
             return self._without(gone, len(labels))
         states = [one.table.state() for one in stream.take_back(rows, signs, weight)]
         self._adopt_stream(stream, self.classes_)
-        self.forgetting_certificate_ = ForgettingCertificate.of(*states, n_rows=len(labels))
+        self._certify(states, len(labels))
         return self
+
+    def _certify(self, states: list[Any], n_rows: int, **facts: Any) -> None:
+        from pairlearn.solvers.closed_form.forgetting import ForgettingCertificate
+
+        self.forgetting_certificate_ = ForgettingCertificate.of(*states, n_rows=n_rows, **facts)
 
     def kept_moments(self) -> MappedMoments:
         """Return the moments that rows can be taken back from; an error says why there are none."""
@@ -213,9 +219,7 @@ class AUCForgetting(AUCStreams):
         if isinstance(self.decision, (int, float)):
             decision = float(self.decision), decision[1]
         self._kept = replace(kept, moments=rest)
-        self.forgetting_certificate_ = ForgettingCertificate.of(
-            *states, n_rows=n_rows, kept=kept.left
-        )
+        self._certify(states, n_rows, kept=kept.left)
         self.n_examples_ -= n_rows
         self.data_fingerprint_ = None
         publish(self, coef_=w[np.newaxis], _decision=decision, **{DEFERRED: ()})

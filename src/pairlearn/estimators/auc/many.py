@@ -45,11 +45,7 @@ def _refused(model: Any, n_classes: int, name: str, why: str) -> ValueError:
 
 def check_decisions_between(model: Any, n_classes: int, parts: Composition) -> None:
     """Refuse rules for decisions between two classes, and maps that a stream cannot fit."""
-    _check_no_ranges(model, n_classes, parts)
-    if as_rule(model.decision) not in (Threshold(), Threshold("probability")):
-        raise _refused(model, n_classes, "decision", _DECIDED)
-    if parts.monotone:
-        raise _refused(model, n_classes, "features", _DECIDED)
+    _check_between(model, n_classes, parts)
     given = model.features
     if not is_linear(given) and not (isinstance(given, FeatureMap) and given.is_fitted):
         raise ValueError(
@@ -58,23 +54,24 @@ def check_decisions_between(model: Any, n_classes: int, parts: Composition) -> N
         )
 
 
-def _check_no_ranges(model: Any, n_classes: int, parts: Composition) -> None:
+def _check_between(model: Any, n_classes: int, parts: Composition) -> None:
     if getattr(parts.solver, "ranges", None) is not None:
         raise _refused(model, n_classes, "solver", "ranges are for the moments of two classes")
+    if as_rule(model.decision) not in (Threshold(), Threshold("probability")):
+        raise _refused(model, n_classes, "decision", _DECIDED)
+    if parts.monotone:
+        raise _refused(model, n_classes, "features", _DECIDED)
 
 
 def _check_closed_form(model: Any, n_classes: int, parts: Composition) -> None:
     """Refuse parts that the closed form for more than two classes cannot use."""
-    _check_no_ranges(model, n_classes, parts)
-    if as_rule(model.decision) not in (Threshold(), Threshold("probability")):
-        raise _refused(model, n_classes, "decision", _DECIDED)
+    _check_between(model, n_classes, parts)
     wrong = {
         "objective": not parts.objective.over_pairs,
         "callbacks": "callbacks" in parts.asked,
         "warm_start": "warm_start" in parts.asked,
         "solver": isinstance(parts.solver, SGD),
-        "features": bool(parts.monotone)
-        or (isinstance(model.features, str) and model.features == "auto"),
+        "features": isinstance(model.features, str) and model.features == "auto",
         "loss": parts.loss is not None and _loss_name(parts.loss) is None,
     }
     for name, is_wrong in wrong.items():
@@ -84,10 +81,10 @@ def _check_closed_form(model: Any, n_classes: int, parts: Composition) -> None:
 
 def _loss_name(loss: PairLoss) -> str | None:
     """Return the name of a loss that pairs of classes have in closed form."""
-    for name, known in (("square", Square()), ("squared_hinge", SquaredHinge())):
-        if type(loss) is type(known) and loss == known:
-            return name
-    return None
+    known = {"square": Square(), "squared_hinge": SquaredHinge()}
+    return next(
+        (name for name, own in known.items() if type(loss) is type(own) and loss == own), None
+    )
 
 
 def pair_parameters(model: Any) -> dict[str, Any]:
@@ -96,15 +93,9 @@ def pair_parameters(model: Any) -> dict[str, Any]:
     solver = model.solver
     if loss == "auto" and (isinstance(solver, Moments) or solver == "moments"):
         loss = "square"
-    return {
-        "loss": loss,
-        "solver": Exact(getattr(solver, "ridge", "auto")),
-        "scaling": model.scaling,
-        "class_weight": model.class_weight,
-        "validation_fraction": model.validation_fraction,
-        "n_jobs": model.n_jobs,
-        "random_state": model.random_state,
-    }
+    same = ("scaling", "class_weight", "validation_fraction", "n_jobs", "random_state")
+    own = {name: getattr(model, name) for name in same}
+    return {"loss": loss, "solver": Exact(getattr(solver, "ridge", "auto")), **own}
 
 
 def _map_for(
@@ -153,19 +144,14 @@ def fit_pairs(
     loss = LOSSES.make(pairs.loss_)
     fitted = Fitted(pairs.coef_, "exact", loss, choice, Trace(n_steps=n, n_gradients=n))
     if model.verbose:
+        told = f"ridge {choice.ridge:g}, held-out M {choice.auc:.4f}"
         print(
-            f"{len(pairs.coef_)} pairs of classes, {type(loss).__name__}, ridge "
-            f"{choice.ridge:g}, held-out M {choice.auc:.4f}",
-            file=sys.stderr,
+            f"{len(pairs.coef_)} pairs of classes, {type(loss).__name__}, {told}", file=sys.stderr
         )
     return fitted, {
-        "coef_": pairs.coef_,
-        "classes_": pairs.classes_,
-        "features_": features,
-        "pairs_": pairs,
-        "_decision": None,
-        DEFERRED: (),
-    }
+        "coef_": pairs.coef_, "classes_": pairs.classes_, "features_": features, "pairs_": pairs,
+        "_decision": None, DEFERRED: (),
+    }  # fmt: skip
 
 
 def hand_over(model: Any, learner: Any, column: int, pair: NDArray[Any]) -> None:

@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike
 from pairlearn.estimators.auc.composition import Before, Composition, Task
 from pairlearn.estimators.auc.many import check_decisions_between
 from pairlearn.estimators.auc.pair_streams import PairStreams
-from pairlearn.estimators.auc.predictions import AUCPredictions
-from pairlearn.estimators.shared.decisions import as_rule
+from pairlearn.estimators.shared.decisions import ScoreDecisions, as_rule
 from pairlearn.estimators.shared.examples import (
     check_known,
     known_classes,
@@ -53,9 +52,27 @@ _KEPT = ("objective", "features", "loss", "solver", "scaling")
 _KEPT_OF_MANY = (*_KEPT, "decision")
 
 
-class AUCStreams(AUCPredictions):
+class AUCStreams(ScoreDecisions):
     """The streams of `AUCClassifier`: learning by chunks, and a state to continue from."""
 
+    n_features_in_: int
+    #: Facts about the fit.
+    solver_: str | None
+    loss_: Any
+    advice_: Any
+    step_size_: float | None
+    radius_: float
+    half_life_: float
+    n_steps_: int
+    n_gradients_: int
+    n_examples_: int
+    data_fingerprint_: str | None
+    trace_: Any
+    choice_: Any
+    ridge_: Any
+    held_out_auc_: Any
+    #: The fitted map, `Identity` for a linear score.
+    features_: Any
     features: Any
     class_weight: Any
     scaling: str | None

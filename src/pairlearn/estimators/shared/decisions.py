@@ -26,10 +26,8 @@ from pairlearn.features import Identity
 from pairlearn.folds import Keys
 from pairlearn.metrics._inputs import ROUNDING, which_positive
 from pairlearn.metrics.auc import roc_auc
-from pairlearn.metrics.costs import cheapest_threshold
 from pairlearn.models.record import ArraySpec, ModelFileError
 from pairlearn.register import Part, Register
-from pairlearn.solvers.closed_form.mapped_moments import score_mapped
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_names, check_positive
@@ -377,6 +375,8 @@ class Costs(DecisionRule):
 
     def cut(self, seen: Scored) -> float:
         """Return the cheapest cut."""
+        from pairlearn.metrics.costs import cheapest_threshold
+
         return cheapest_threshold(
             seen.positive,
             seen.scores,
@@ -513,7 +513,12 @@ class ScoreDecisions:
         model = published(self)
         features, coef = model.get("features_") or Identity(), model["coef_"][0]
         plain = isinstance(features, Identity)
-        scores = part.scores(coef) if plain else score_mapped(features, part, coef)
+        if plain:
+            scores = part.scores(coef)
+        else:
+            from pairlearn.solvers.closed_form.mapped_moments import score_mapped
+
+            scores = score_mapped(features, part, coef)
         self._decision = self._decide(scores, signs[index] > 0, weights)
 
     def _decide(self, scores: Vector, positive: Mask, weight: Vector) -> Decision:

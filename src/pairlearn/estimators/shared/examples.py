@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.solvers.closed_form.mapped_moments import score_mapped
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows, check_sparse, is_sparse
-from pairlearn.solvers.streams.order import OrderWatch
 from pairlearn.typing import Labels, Vector
 from pairlearn.validation import (
     check_labels,
@@ -210,6 +208,8 @@ def mapped_product(features: Any, X: Any, coef: Vector) -> Vector:
     """Return the product of mapped examples with coefficients, see `product`."""
     if features is None or isinstance(features, Identity):
         return product(X, coef)
+    from pairlearn.solvers.closed_form.mapped_moments import score_mapped
+
     return refuse_overflow(score_mapped(features, as_rows(X, finite=True), coef), coef)
 
 
@@ -315,6 +315,8 @@ def watch_order(
     model: Any, rows: Rows, y: Vector, scales: Any, *, qid: ArrayLike | None = None, cure: str = ""
 ) -> None:
     """Warn if the rows of a stream do not come in random order; see `OrderWatch`."""
+    from pairlearn.solvers.streams.order import OrderWatch
+
     watch: OrderWatch = vars(model).setdefault("_order_watch", OrderWatch(cure))
     queries = None if qid is None else np.asarray(qid)
     watch.note(y, queries, scales=scales if isinstance(rows, DenseRows) else None)

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,17 +19,13 @@ _ALL_IN_TURN = 1_000_000
 _FOLDS = 5
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOutAUC:
-    """The AUC on held-out rows.
-
-    `n_folds` parts were held out in turn, or one. `rows` were held out, and `scores` are their
-    scores by models that had not seen them, each part relative to its own threshold.
-    """
+class HeldOutAUC(NamedTuple):
+    """The AUC on rows that were held out in parts, and their scores by models of the others."""
 
     interval: AUCInterval
     n_folds: int
     rows: NDArray[np.int64]
+    #: Each part is scored relative to its own threshold.
     scores: Vector
 
 

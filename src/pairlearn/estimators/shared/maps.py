@@ -16,7 +16,6 @@ from pairlearn.features import MAPS, FeatureMap, Hats, Identity
 from pairlearn.features.columns import SAMPLE_ROWS
 from pairlearn.folds import Keys
 from pairlearn.models.record import ModelRecord
-from pairlearn.solvers.closed_form.mapped_moments import block_of
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.streams.settings import check_map
 from pairlearn.typing import Vector
@@ -76,6 +75,8 @@ def fit_map(
         rows = rows.take(seen)
         weighs = features.takes_weights and len(counts)
         given = {"sample_weight": counts[seen]} if weighs else {}
+        from pairlearn.solvers.closed_form.mapped_moments import block_of
+
         return features.fit(block_of(rows, 0, rows.shape[0]), rng=rng, **given)
     if features.n_inputs != rows.shape[1]:
         raise ValueError(
@@ -93,6 +94,8 @@ def map_rows(features: FeatureMap, rows: Rows, max_memory: float, cure: str) -> 
             f"{n} rows of {m} mapped features take {8.0 * n * m / 2**30:.1f} GiB, "
             f"max_memory={max_memory:g} bytes; {cure}"
         )
+    from pairlearn.solvers.closed_form.mapped_moments import block_of
+
     return features.transform(block_of(rows, 0, n))
 
 

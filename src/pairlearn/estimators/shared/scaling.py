@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.features.spreads import FLOOR, least_spread, scale_of
+from pairlearn.features.spreads import FLOOR, RARITY, TABLE, TEXT, least_spread, scale_of
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, check_squares
-from pairlearn.solvers.streams.running_scales import RARITY, TABLE, TEXT
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import warn_caller
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,13 +20,14 @@ from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing
 from pairlearn.register import Part, Register
 from pairlearn.schedules import SCHEDULES, Schedule
-from pairlearn.solvers.closed_form.grid import FINE, Grid
-from pairlearn.solvers.closed_form.past import half_lives_for
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.two_classes import n_steps_of
 from pairlearn.typing import Vector
 from pairlearn.validation import check_flag, check_positive
+
+if TYPE_CHECKING:
+    from pairlearn.solvers.closed_form.grid import Grid
 
 #: The most bytes that mapped rows may take by default: one gibibyte.
 MAPPED_BYTES = 2.0**30
@@ -354,12 +355,16 @@ class Moments(Exact):
                     f"ranges are of {len(side)} features, X has {n_features}; give two numbers, or "
                     "one of each for every feature."
                 )
+        from pairlearn.solvers.closed_form.grid import FINE, Grid
+
         low, high = (np.broadcast_to(side, (n_features,)) for side in sides)
         return Grid.between(low, high, bits=FINE)
 
     def half_lives(self, n_features: int) -> tuple[float, ...]:
         """Return the half-lives that a stream of mapped rows keeps, the longest first."""
         given = given_number("memory", self.memory, or_infinite=True)
+        from pairlearn.solvers.closed_form.past import half_lives_for
+
         return half_lives_for(n_features, given, self.max_memory)
 
 

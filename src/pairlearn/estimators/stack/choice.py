@@ -145,7 +145,7 @@ def choose_model(
     stack = make_model("stack", seed, **given)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        members = stack._fit(part, labels, told=told)
+        members = stack.fit_told(part, labels, told=told)
         curves = _curves(part, members, make_model("curves", seed, **given), told)
     scores = {kind: members.scores.get(_MEMBER.get(kind, ""), curves) for kind in KINDS}
     choice = judge(HeldOutScores(members.positive, members.folds, scores))

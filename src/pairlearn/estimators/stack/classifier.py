@@ -210,18 +210,18 @@ class AUCStack(Storable, ScoreDecisions, ClassifierMixin, _BaseComposition):  # 
         self
             The fitted classifier.
         """
-        self._fit(X, y, sample_weight)
+        self.fit_told(X, y, sample_weight)
         return self
 
     @all_or_nothing
-    def _fit(
+    def fit_told(
         self,
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         told: Callable[[str], object] = nobody,
     ) -> HeldOutScores:
-        """Fit; call `told` after each training; return held-out scores of members and stack."""
+        """Fit, calling `told` after each training; return held-out scores of members and stack."""
         as_rule(self.decision)
         check_count("n_folds", self.n_folds, minimum=2)
         if not (isinstance(self.pull, (int, float)) and 0.0 <= self.pull < np.inf):

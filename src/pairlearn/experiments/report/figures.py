@@ -144,7 +144,9 @@ def limits_figure(
     if diagonal:
         ax.plot([0, 1], [0, 1], **_DASHES)
     if points:
-        ax.errorbar(x, y, yerr=(y - low, high - y), linewidth=1.2, markersize=5, **_style(0))
+        # Limits may lie within rounding of the point.
+        bars = (y - low).clip(0), (high - y).clip(0)
+        ax.errorbar(x, y, yerr=bars, linewidth=1.2, markersize=5, **_style(0))
     else:
         ax.fill_between(x, low, high, color=_COLOURS[0], alpha=0.18, linewidth=0)
         ax.plot(x, y, color=_COLOURS[0], linewidth=1.6)

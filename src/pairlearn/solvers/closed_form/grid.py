@@ -197,7 +197,7 @@ class Grid:
         # Rounding of the middle may move a value by one quantum.
         reach = np.where(apart, _reach(1.0625 * half), reach)
         exponents = np.maximum(reach - bits, _SMALLEST)
-        origin = np.rint(_in_quanta(np.where(apart, middle, 0.0), exponents)) + 0.0
+        origin = np.rint(np.ldexp(np.where(apart, middle, 0.0), -exponents)) + 0.0
         weight = 0
         if not found.whole_weights:
             weight = min(int(np.frexp(found.largest_weight)[1]) - _WEIGHT_BITS, 0)
@@ -263,8 +263,7 @@ class Grid:
         """Return weights in whole quanta, rounded once."""
         if self.weight_exponent == 0:
             return np.rint(weight)
-        scaled = np.ldexp(weight, min(-self.weight_exponent, _ONE_STEP))
-        return np.rint(np.ldexp(scaled, max(-self.weight_exponent - _ONE_STEP, 0)))
+        return np.asarray(np.rint(np.ldexp(weight, -self.weight_exponent)))
 
     def check_weights(self, weight: Vector) -> None:
         """Refuse weights that this grid would round too much: the grid was made without them."""
@@ -302,8 +301,3 @@ def _reach(sizes: Vector) -> NDArray[np.int64]:
     """Return the exponents of the smallest powers of two that are not below the sizes."""
     mantissa, exponent = np.frexp(sizes)
     return np.asarray(exponent - (mantissa == 0.5), dtype=np.int64)
-
-
-def _in_quanta(values: Vector, exponents: NDArray[np.int64]) -> Vector:
-    first = np.minimum(-exponents, _ONE_STEP)
-    return np.asarray(np.ldexp(np.ldexp(values, first), -exponents - first))

@@ -33,19 +33,13 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from pairlearn.features.spreads import FLOOR, least_spread
+from pairlearn.features.spreads import FLOOR, RARITY, TABLE, TEXT, least_spread
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, warn_caller
 
 #: The step size c of steps c / sqrt(t) on a margin loss in these units.
 STEP_SIZE = 3.0
-#: Rows with a larger mean share of values that are not zero are scaled as a table.
-TABLE = 0.1
-#: Rows with a smaller share are scaled as text; between the two, the scales are mixed.
-TEXT = 0.03
-#: In text, the standard deviation of a scaled column is this power of twice its share of values.
-RARITY = 0.15
 #: Scaled values are cut off beyond this many scales.
 _BOUND = 10.0
 #: Scales always follow up to this many examples; later windows have at least as many.

@@ -36,18 +36,18 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.objectives import AllPairs, Objective, Push
 from pairlearn.typing import Vector
 
-#: "auto" is exact up to this many products n d min(d, `_CHEAP_WIDTH`): no more than descent costs.
+#: "auto" is exact up to this many products n d min(d, `_CHEAP_WIDTH`) of rows that are not wide.
 _CHEAP_PRODUCTS = 5e7
 #: The number of columns from which on the estimate above grows with d, no longer with its square.
 _CHEAP_WIDTH = 100
-#: "auto" is exact for sparse or wide rows of at most this many stored numbers.
+#: "auto" is exact for rows of at most this many stored numbers.
 _CHEAP_NUMBERS = 4_000_000
 #: "auto" is exact for a loss without sorted sums up to this many pairs: a fit visits all of them.
 _CHEAP_PAIRS = 250_000
 #: Rows of at least this many columns are wide. The AUC of sparse ones hardly changes with the
 #: ridge, and a careful search would cost many times logistic regression.
 _MANY_COLUMNS = 1_000
-#: From this many examples of the rarer class on, two folds are enough, and descent is as good.
+#: From this many examples of the rarer class on, two folds are enough.
 _MANY = 1_000
 #: The power of ten of the weakest ridge, for rows of mean variance 1.
 _WEAKEST = -6
@@ -92,7 +92,7 @@ _Best = Best[list[Vector]]
 
 
 def is_cheap(rows: Rows, y: Vector, loss: PairLoss) -> bool:
-    """Whether the exact solution is worth its time: few examples, no more work than descent."""
+    """Whether the exact solution is no more work than descent, or hardly more."""
     try:
         ExactSolver(loss)
     except ValueError:  # it is not convex, not smooth, or not of opposite pairs
@@ -103,9 +103,8 @@ def is_cheap(rows: Rows, y: Vector, loss: PairLoss) -> bool:
         return n_positive * (n - n_positive) <= _CHEAP_PAIRS
     if isinstance(rows, CsrRows):
         return len(rows.data) <= _CHEAP_NUMBERS
-    few = min(n_positive, n - n_positive) < _MANY
-    wide = d >= _MANY_COLUMNS and n * d <= _CHEAP_NUMBERS
-    return few and (wide or n * d * min(d, _CHEAP_WIDTH) <= _CHEAP_PRODUCTS)
+    few = d >= _MANY_COLUMNS or n * d * min(d, _CHEAP_WIDTH) <= _CHEAP_PRODUCTS
+    return few and n * d <= _CHEAP_NUMBERS
 
 
 def _visits_pairs(loss: PairLoss) -> bool:
