@@ -22,6 +22,7 @@ ALLOWED = {
     "_exit": "os._exit: a child process ends without the clean-up of its parent",
     "_cache": "numba has no other way to say where compiled code is kept",
     "_replace": "public in a named tuple, whose fields must not be hidden by it",
+    "_make": "public in a named tuple, too",
     "_meta": "Dask says by it alone what the parts of a collection are",
     "_name": "Dask says by it alone whether two expressions are the same",
     "_predictors": "scikit-learn keeps the boosted trees there alone, for the safe model file",

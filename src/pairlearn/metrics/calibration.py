@@ -177,7 +177,7 @@ def calibration_curve(
     confidence = check_fraction("confidence", confidence)
     metric = CalibrationError(n_bins, strategy)
     given = {"probabilities": probabilities}
-    sample, (found,) = metric._measured(y, given, sample_weight, groups)
+    sample, (found,) = metric.measured(y, given, sample_weight, groups)
     positive, scores, weight = is_positive(sample.labels), sample.scores[0], sample.weight
     place = metric.bins(scores, weight)
     mass = np.bincount(place, weight)

@@ -307,7 +307,7 @@ class ConcordanceIndex(Metric):
         n = len(sample.labels)
         of = np.arange(n) if sample.groups is None else sample.groups
         sample = replace(sample, groups=of)
-        whole, spread = self._spread(found.influence, sample, 1.0), None
+        whole, spread = self.spread_of(found.influence, sample, 1.0), None
         held = np.flatnonzero(found.pairs)
         roles = spread_of(
             (held < n).astype(np.intp),

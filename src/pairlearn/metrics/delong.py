@@ -113,8 +113,8 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
     (0.889, 0.335, 0.989)
     """
     confidence, metric = check_fraction("confidence", confidence), PartialAUC()
-    sample, (found,) = metric._measured(y, {"scores": scores})
-    spread = metric._spread(found.influence, sample, 1.0)
+    sample, (found,) = metric.measured(y, {"scores": scores})
+    spread = metric.spread_of(found.influence, sample, 1.0)
     assert spread is not None
     return auc_interval(auc_of(is_positive(sample.labels), sample.scores[0]), spread, confidence)
 

@@ -257,7 +257,7 @@ class Metric(ABC):
         self, y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None = None
     ) -> float:
         """Return the value; `y`, `scores` and `sample_weight` are those of `interval`."""
-        return self._measured(y, {"scores": scores}, sample_weight)[1][0].value
+        return self.measured(y, {"scores": scores}, sample_weight)[1][0].value
 
     def interval(
         self,
@@ -290,7 +290,7 @@ class Metric(ABC):
             Estimate, interval and standard error.
         """
         confidence = check_fraction("confidence", confidence)
-        sample, (found,) = self._measured(y, {"scores": scores}, sample_weight, groups)
+        sample, (found,) = self.measured(y, {"scores": scores}, sample_weight, groups)
         return self._interval_of(found, sample, confidence)
 
     def compare(
@@ -323,7 +323,7 @@ class Metric(ABC):
         """
         confidence = check_fraction("confidence", confidence)
         given = {"scores_a": scores_a, "scores_b": scores_b}
-        sample, (a, b) = self._measured(y, given, sample_weight, groups)
+        sample, (a, b) = self.measured(y, given, sample_weight, groups)
         width = max(a.ceiling, b.ceiling) - min(a.floor, b.floor)
         influence = a.influence - b.influence
         # equal up to rounding is equal: the ratio of two rounding errors would be a false p-value
@@ -332,30 +332,32 @@ class Metric(ABC):
         return comparison_of(
             (self._interval_of(a, sample, confidence), self._interval_of(b, sample, confidence)),
             a.value - b.value,
-            self._spread(influence, sample, width),
+            self.spread_of(influence, sample, width),
             min(a.n_terms, b.n_terms, sample.n_groups or math.inf),
             width=width,
         )
 
-    def _measured(
+    def measured(
         self,
         y: ArrayLike,
         scores: Mapping[str, ArrayLike],
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> tuple[Sample, tuple[Measured, ...]]:
+        """Return the checked sample, and what each array of scores gives."""
         sample = Sample.of(self._labels(y), scores, sample_weight, groups, self.check_scores)
         measure = self.measure
         return sample, tuple(measure(sample.labels, s, sample.weight) for s in sample.scores)
 
-    def _spread(self, influence: Vector, sample: Sample, width: float) -> Spread | None:
+    def spread_of(self, influence: Vector, sample: Sample, width: float) -> Spread | None:
+        """Return how uncertain a mean of influences is."""
         members = self._members(sample.labels)
         return spread_of(members, influence, sample.weight, sample.groups, width)
 
     def _interval_of(self, found: Measured, sample: Sample, confidence: float) -> Interval:
         if found.caution is not None:
             warn_caller(found.caution, AssumptionWarning)
-        spread = self._spread(found.influence, sample, found.ceiling - found.floor)
+        spread = self.spread_of(found.influence, sample, found.ceiling - found.floor)
         return limits_of(found, spread, sample, confidence)
 
 

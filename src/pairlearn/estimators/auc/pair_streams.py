@@ -62,7 +62,7 @@ class PairStreams:
         for k, (learner, pair) in enumerate(zip(self._learners, self._pairs, strict=True)):
             hand_over(model, learner, k, pair)
             # A model from a file does not know its scales.
-            learner._known_scales = getattr(model.pairs_, "scaling_", None)
+            learner.known_scales = getattr(model.pairs_, "scaling_", None)
 
     def learn(self, rows: Rows, labels: NDArray[Any], weight: Vector) -> Vector:
         """Learn a chunk; return the scores that it had before.

@@ -92,6 +92,10 @@ class AUCStreams(ScoreDecisions):
         """The scales of the features in a fit or a stream, in which its settings are; or None."""
         return self._known_scales
 
+    @known_scales.setter
+    def known_scales(self, scales: Any) -> None:
+        self._known_scales = scales
+
     def _composition(self) -> Composition:
         """Return the parts, checked alone and together."""
         as_rule(self.decision)
@@ -251,7 +255,7 @@ class AUCStreams(ScoreDecisions):
                 check_map(self._published().get("features_"), known)
             n_before = 0 if self._restarted else self.n_examples_
             decision = self._decided()
-            seen = self._known_scales, self._known_origin
+            seen = self.known_scales, self._known_origin
             before = Before(self.coef_[0], n_before, decision, *seen)
         task = Task(
             parts.objective,
@@ -317,7 +321,7 @@ class AUCStreams(ScoreDecisions):
             stream.restart()
             return
         if stream is not None:
-            self._known_scales, self._known_origin = stream.scales, stream.grid.origin
+            self.known_scales, self._known_origin = stream.scales, stream.grid.origin
         self._stream, self._restarted = None, True
 
     def stream_state(self) -> dict[str, Any]:

@@ -62,13 +62,13 @@ class CertifiedMixin(Storable):
 
     def _publish(self, names: NDArray[Any] | None = None, **fitted: Any) -> None:
         """Replace all fitted attributes in one step; `names` are those of the columns."""
-        made = object.__new__(type(self))
-        made.__dict__ = {k: v for k, v in vars(self).items() if k[0] == "_" or not k.endswith("_")}
-        made.__dict__ |= {**fitted, "_certified": copy.deepcopy(self._public_arguments())}
+        model = copy.copy(self)
+        model.__dict__ = {k: v for k, v in vars(self).items() if k[0] == "_" or not k.endswith("_")}
+        model.__dict__ |= {**fitted, "_certified": copy.deepcopy(self._public_arguments())}
         if names is not None:
-            made.__dict__["feature_names_in_"] = np.array(names, dtype=object)
-        made.certificate_ = replace(made.certificate_, digest=digest_of(made._pack()))
-        self.__dict__ = made.__dict__
+            model.__dict__["feature_names_in_"] = np.array(names, dtype=object)
+        model.certificate_ = replace(model.certificate_, digest=digest_of(model._pack()))
+        self.__dict__ = model.__dict__
 
     def _public_number(self, n_rows: int) -> int:
         """Return the public number of examples that scales a release."""
