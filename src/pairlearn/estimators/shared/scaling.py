@@ -10,6 +10,11 @@ the shares falls from 10 % to 3 %. A column that is constant up to rounding is l
 are multiplied by one number that makes the mean variance of the columns 1, so that grids of step
 sizes, radii and ridges need not know the data.
 
+A rare word has few rows, and its deviation would take up how long these are, and how often they
+repeat it. So std_k of text in memory is divided by (l_k t_k)^a: l_k is the geometric mean of the
+lengths of the rows that hold the word, t_k the root mean square of |x_ik| / length over its
+geometric mean. The length of a row is the geometric mean of its values over those of their columns.
+
 Dense rows are centred. Sparse rows are not: a pair sees the difference of its rows, which has no
 centre.
 """
@@ -21,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from pairlearn.features.spreads import FLOOR, RARITY, TABLE, TEXT, least_spread, scale_of
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, check_squares
@@ -39,6 +45,8 @@ _SMALLEST, _LARGEST = 1e-140, 1e140
 _NEGLIGIBLE = 1e-305
 #: Dense rows are read in blocks of about this many numbers, which stay in the cache.
 _NUMBERS = 1 << 16
+#: The logarithm of the most by which lengths and repeats change a scale.
+_LOUDEST = math.log(10.0)
 
 
 def is_scaled(scaling: str | None) -> bool:
@@ -135,7 +143,8 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
         columns = _columns(rows, weight, inverse)
     dense = isinstance(rows, DenseRows)
     dtype = rows.X.dtype if isinstance(rows, DenseRows) else rows.data.dtype
-    scaling = scaling_of(columns, inverse, dtype=dtype, centred=dense)
+    words = None if mapped else (rows, weight)
+    scaling = scaling_of(columns, inverse, dtype=dtype, centred=dense, words=words)
     if isinstance(rows, DenseRows) and not mapped:
         warn_of_outliers(rows, scaling)
     return scaling
@@ -170,11 +179,19 @@ def inverse_of(size: Vector) -> Vector:
     return inverse
 
 
-def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) -> Scaling:
+def scaling_of(
+    columns: Columns,
+    inverse: Vector,
+    *,
+    dtype: Any,
+    centred: bool,
+    words: tuple[Rows, Vector] | None = None,
+) -> Scaling:
     """Return the scaling of columns from their extremes and moments.
 
     `inverse` holds the powers of two that the columns have been multiplied by. `dtype` is that of
-    the data, which sets the size of rounding errors. Sparse rows are not `centred`.
+    the data, which sets the size of rounding errors. Sparse rows are not `centred`. `words` are
+    the rows and their weights, if they are in memory and no map made them.
     """
     deviation = np.sqrt(columns.variance)
     varies: Mask = deviation > least_spread(dtype) * columns.size
@@ -188,9 +205,35 @@ def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) 
     present = np.clip(columns.present[varies], np.finfo(np.float64).eps, 0.5)
     power = np.clip(math.log(TABLE / float(present.mean())) / math.log(TABLE / TEXT), 0.0, 1.0)
     spread = deviation[varies] / (2.0 * present) ** (RARITY * power)
+    if words is not None and power > 0.0:
+        spread /= np.exp(power * _loudness(*words, inverse, columns.present < 0.5)[varies])
     scale = scale_of(spread, columns.low[varies], columns.high[varies], floor=(1.0 - power) * FLOOR)
     factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
     return Scaling(inverse, columns.mean if centred else np.zeros_like(inverse), factor)
+
+
+def _loudness(rows: Rows, weight: Vector, inverse: Vector, rare: Mask) -> Vector:
+    """Return log(l_k t_k) of rare columns about the mean of all their values, and 0 of others."""
+    if isinstance(rows, CsrRows):
+        entries = rows.matrix.tocoo()
+    else:
+        blocks = [sparse.csr_array(rows.X[now]) for now in _blocks(rows)]
+        entries = sparse.vstack(blocks).tocoo()
+    kept = (entries.data != 0.0) & rare[entries.col]
+    row, column = entries.row[kept], entries.col[kept]
+    size, own = np.log(np.abs(entries.data[kept] * inverse[column])), weight[row]
+
+    def mean(values: Vector, place: Any) -> Vector:
+        total = np.maximum(np.bincount(place, own), np.finfo(np.float64).tiny)
+        return np.asarray((np.bincount(place, own * values) / total)[place])
+
+    length = mean(size - mean(size, column), row)
+    even = size - length
+    squares = np.exp(np.minimum(2.0 * (even - mean(even, column)), 100.0))
+    loud = mean(length, column) + 0.5 * np.log(mean(squares, column))
+    found = np.zeros(len(rare))
+    found[column] = np.clip(loud - np.average(loud, weights=own), -_LOUDEST, _LOUDEST)
+    return found
 
 
 def warn_of_constants(n_features: int) -> None:
