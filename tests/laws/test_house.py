@@ -62,7 +62,8 @@ def names_defined(nodes):
 def foreign(text):
     """Return what a module takes that is private to another, as (line, text)."""
     # A fit works on a copy of its object, and takes it over at the end.
-    text = text.replace("model._", "self._") if "model = copy.copy(self)" in text else text
+    copies = ("model = copy.copy(self)", "model = object.__new__(type(self))")
+    text = text.replace("model._", "self._") if any(one in text for one in copies) else text
     nodes = list(ast.walk(ast.parse(text)))
     own = set(names_defined(nodes))
     found = []

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
 import math
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -86,3 +89,25 @@ def test_bad_arguments_are_refused():
         NoiseSource().protect_integers(np.zeros(3, dtype=np.int64), 0)
     with pytest.raises(ValueError, match="whole number of at least 0"):
         NoiseSource(seed=-1)
+
+
+FORKED = """
+import os
+import numpy as np
+from pairlearn.privacy.noise import NoiseSource
+source, zeros = NoiseSource(), np.zeros(64, dtype=np.int64)
+source.protect_integers(zeros, 1 << 20)
+read, write = os.pipe()
+if os.fork() == 0:
+    os.write(write, source.protect_integers(zeros, 1 << 20).tobytes())
+    os._exit(0)
+own = source.protect_integers(zeros, 1 << 20)
+child = np.frombuffer(os.read(read, 512), dtype=np.int64)
+assert len(child) == 64 and not (own == child).any()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are made by fork")
+def test_a_forked_process_draws_noise_of_its_own():
+    # In a process of its own: here the tests draw from a seed.
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)

@@ -62,7 +62,7 @@ class CertifiedMixin(Storable):
 
     def _publish(self, names: NDArray[Any] | None = None, **fitted: Any) -> None:
         """Replace all fitted attributes in one step; `names` are those of the columns."""
-        model = copy.copy(self)
+        model = object.__new__(type(self))
         model.__dict__ = {k: v for k, v in vars(self).items() if k[0] == "_" or not k.endswith("_")}
         model.__dict__ |= {**fitted, "_certified": copy.deepcopy(self._public_arguments())}
         if names is not None:
