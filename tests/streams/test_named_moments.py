@@ -120,8 +120,8 @@ def test_a_given_memory_keeps_its_moments(data, rng):
     model = AUCClassifier(solver=Moments(memory=300.0)).partial_fit(X, y, classes=[False, True])
     assert values(learner).tobytes() == model.coef_[0].tobytes()
     assert learner.half_life == 300.0
-    wide = rng.normal(size=(60, 600))
-    names = learn(NamedLearner(memory=np.inf), as_dicts(wide, [0] * 600), wide[:, 0] > 0)
+    wide = rng.normal(size=(30, 300))
+    names = learn(NamedLearner(memory=np.inf), as_dicts(wide, [0] * 300), wide[:, 0] > 0)
     assert names.to_model().step_size_ is None
 
 
