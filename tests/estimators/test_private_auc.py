@@ -294,8 +294,8 @@ BARS = {
 
 def by_epsilon(outcome, row):
     """Return means and deviations of a row, one for each epsilon."""
-    table = outcome.parts[1]
-    found = [(mean, sd) for label, _, mean, sd in table.csv_rows if label == f"here: {row}"]
+    _, rows = outcome.printed[0].csv
+    found = [one[-2:] for one in rows if one[0] == f"here: {row}"]
     return np.array(found).T
 
 
@@ -328,7 +328,7 @@ def test_every_mechanism_is_compared(target, tmp_path):
     y = np.where(X[:, 1] > 100, 1.0, -1.0)
     shelf._loaded["diabetes"] = Dataset(X, y, "diabetes", "made", (-1.0, 1.0), "test", "0" * 64)
     (outcome,) = reproduce([target], settings, shelf)
-    assert outcome.n_failures == 0
+    assert not outcome.failures
     relation = "add_remove" if target == "private-add-remove" else "replace"
     for name in PRIVATE_LEARNERS:
         assert (f"here: {name}" in outcome.text) is (relation in relations_of(name))

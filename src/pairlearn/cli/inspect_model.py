@@ -36,7 +36,7 @@ def command(model: str, top: int, as_json: bool) -> None:
     record = read_model(model, allow_unregistered=True)
     members: list[dict[str, Any]] = []
     if record.estimator == "AUCStack":
-        from pairlearn.estimators.stack.storage import described_members
+        from pairlearn.estimators.stack.classifier import described_members
 
         members = described_members(record)
     values: dict[str, Any] = {

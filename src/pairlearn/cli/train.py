@@ -296,6 +296,9 @@ def _suited(kind: tuple[str, str], X: Any, y: Any) -> tuple[str, str]:
 
 
 def _estimator(kind: str, problem: str, parts: Settings, seed: int) -> Any:
+    from pairlearn.cli.light_imports import import_scikit_learn
+
+    import_scikit_learn()
     from pairlearn.estimators.shared.decisions import as_rule
 
     if kind in ("auto", *_FEATURES):

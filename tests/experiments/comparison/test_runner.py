@@ -298,7 +298,8 @@ print(json.dumps(compiled))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["inside"] == 0
-    assert found["outside"] > 0
+    # A linear model in closed form needs no machine code.
+    assert found["outside"] > 0 or method == "linear"
 
 
 # ------------------------------------------------------------------------------------- the store
