@@ -276,6 +276,20 @@ def test_a_certificate_of_a_file_holds_what_it_may(change, words):
         Certificate.from_dict(plain)
 
 
+def test_a_ledger_in_memory_is_not_spent_from_in_another_process(in_a_child):
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
+
+    def spend():
+        try:
+            ledger.spend("fit", mu=0.1)
+        except RuntimeError:
+            return 7
+        return 0
+
+    assert in_a_child(spend) == 7
+    assert ledger.spent_epsilon == 0.0
+
+
 def test_round_trips():
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
     ledger.spend("fit", mu=0.1)
